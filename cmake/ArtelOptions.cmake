@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler options that hold for the whole tree, and the developer's switches.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+endif()
+# Checks (ARTEL_CHECK) are always on; NDEBUG only removes ARTEL_DCHECK.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+option(ARTEL_DEVELOPER "Warnings are errors" OFF)
+option(ARTEL_TESTS "Build the tests" ON)
+set(ARTEL_SANITIZE "" CACHE STRING "Sanitizers for the whole tree: address,undefined or thread")
+option(ARTEL_FUZZ "Build the libFuzzer targets (needs Clang)" OFF)
+
+find_program(ARTEL_CCACHE ccache)
+if(ARTEL_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${ARTEL_CCACHE}")
+endif()
+
+add_library(artel_options INTERFACE)
+target_include_directories(artel_options INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_BINARY_DIR}/generated")
+# Contraction would fuse a*b+c where we did not write it: results would depend on the compiler.
+target_compile_options(artel_options INTERFACE
+    -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum -Wunused-result
+    $<$<BOOL:${ARTEL_DEVELOPER}>:-Werror>)
+if(ARTEL_SANITIZE)
+    target_compile_options(artel_options INTERFACE -fsanitize=${ARTEL_SANITIZE} -fno-omit-frame-pointer -g)
+    target_link_options(artel_options INTERFACE -fsanitize=${ARTEL_SANITIZE})
+    if(ARTEL_SANITIZE MATCHES "undefined")
+        target_compile_options(artel_options INTERFACE -fno-sanitize-recover=undefined)
+    endif()
+endif()
+if(ARTEL_FUZZ)
+    target_compile_options(artel_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of the program, one file each. A command adds its sub-command and flags to `app` and
+// leaves in `run` what is to be done if the user chose it. Exit codes: 0 done, 1 refused input, 2
+// usage.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+
+#include "base/result.hpp"
+
+namespace artel::cli {
+
+/// What the chosen command does; an Error is printed to stderr and ends the process with exit
+/// code 1.
+using Command = std::function<Error()>;
+
+void add_inspect_command(CLI::App& app, Command& run);
+
+}  // namespace artel::cli

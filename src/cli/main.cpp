@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry point: parses the command line and runs one command.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "base/log.hpp"
+#include "cli/commands.hpp"
+
+int main(int argc, char** argv) {
+    using namespace artel;
+    CLI::App app{"artel: one language model over many machines"};
+    app.set_version_flag("--version", "artel " ARTEL_VERSION);
+    std::string log_level = "info";
+    app.add_option("--log-level", log_level, "trace, debug, info, warning, error or off")
+        ->capture_default_str();
+    app.require_subcommand(1);
+    app.fallthrough();
+
+    cli::Command run;
+    cli::add_inspect_command(app, run);
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? 0 : 2;
+    }
+    const auto level = parse_log_level(log_level);
+    if (!level.ok()) {
+        std::fprintf(stderr, "artel: %s\n", std::string(level.status().message()).c_str());
+        return 2;
+    }
+    set_log_level(*level);
+    if (const Error error = run(); !error.ok()) {
+        std::fprintf(stderr, "artel: %s\n", std::string(error.message()).c_str());
+        return 1;
+    }
+    return 0;
+}
