@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace artel {
+namespace {
+
+class Descriptor {
+  public:
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const { return fd_; }
+
+  private:
+    int fd_;
+};
+
+Error write_all(int fd, std::span<const std::byte> bytes, std::string_view what) {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return errno_error(what);
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return ok();
+}
+
+/// The rename itself must survive a power cut, so the directory is synced too.
+void sync_directory(const std::filesystem::path& directory) {
+    const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd.get() >= 0) ::fsync(fd.get());
+}
+
+}  // namespace
+
+Error errno_error(std::string_view what) {
+    const int number = errno;
+    const auto code =
+        number == ENOENT                                           ? ErrorCode::kNotFound
+        : number == EACCES || number == EPERM || number == EROFS   ? ErrorCode::kPermissionDenied
+        : number == ENOSPC || number == EDQUOT || number == EMFILE ? ErrorCode::kResourceExhausted
+                                                                   : ErrorCode::kUnavailable;
+    return make_error(code, "{}: {}", what, std::generic_category().message(number));
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+    const std::string what = fmt::format("reading {}", path.string());
+    const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd.get() < 0) return errno_error(what);
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) return errno_error(what);
+    const bool is_pipe = S_ISFIFO(status.st_mode);  // an inherited descriptor, e.g. /dev/fd/3
+    if (!S_ISREG(status.st_mode) && !is_pipe)
+        return invalid_argument("{}: not a regular file", what);
+    if (is_pipe) ::fcntl(fd.get(), F_SETFL, 0);  // block for the writer, as with any pipe
+    std::string bytes;
+    char buffer[65536];
+    while (true) {
+        const ssize_t count = ::read(fd.get(), buffer, sizeof(buffer));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return errno_error(what);
+        if (count == 0) return bytes;
+        if (bytes.size() + static_cast<std::size_t>(count) > bytes_max)
+            return invalid_argument("{}: larger than the {} bytes allowed", what, bytes_max);
+        bytes.append(buffer, static_cast<std::size_t>(count));
+    }
+}
+
+Error write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                            unsigned mode) {
+    const std::string what = fmt::format("writing {}", path.string());
+    std::string temporary = path.string() + ".XXXXXX";
+    const Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));
+    if (fd.get() < 0) return errno_error(what);
+    Error error = write_all(fd.get(), bytes, what);
+    if (error.ok() && ::fchmod(fd.get(), mode) != 0) error = errno_error(what);
+    if (error.ok() && ::fsync(fd.get()) != 0) error = errno_error(what);
+    if (error.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno_error(what);
+    if (!error.ok()) {
+        ::unlink(temporary.c_str());
+        return error;
+    }
+    sync_directory(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+    return ok();
+}
+
+Error make_private_directory(const std::filesystem::path& path) {
+    std::error_code failure;
+    if (std::filesystem::is_directory(path, failure)) return ok();
+    if (path.has_parent_path()) {
+        std::filesystem::create_directories(path.parent_path(), failure);
+        if (failure)
+            return unavailable("making directory {}: {}", path.parent_path().string(),
+                               failure.message());
+    }
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+        return errno_error(fmt::format("making directory {}", path.string()));
+    return ok();
+}
+
+}  // namespace artel

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files: read whole with a limit, write so that a reader or a crash sees the old or the new
+// bytes. Not for model data (gguf/ reads ranges) and never used below runtime/, net/, api/ and
+// cli/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace artel {
+
+/// The bytes of a regular file. Errors: NotFound, InvalidArgument (not a regular file, or more than
+/// `bytes_max`), Unavailable (read error).
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
+
+/// Writes a temporary file beside `path`, syncs it and renames it over `path`. `mode` as for
+/// open(2). Errors: PermissionDenied, ResourceExhausted (disk full), Unavailable.
+Error write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                            unsigned mode = 0644);
+
+/// Makes a directory and its parents; a new one is readable by its owner only.
+Error make_private_directory(const std::filesystem::path& path);
+
+/// An Error for `errno`, e.g. errno_error("opening x") -> NotFound "opening x: No such file or
+/// directory".
+Error errno_error(std::string_view what);
+
+}  // namespace artel
