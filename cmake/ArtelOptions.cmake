@@ -21,13 +21,15 @@ if(ARTEL_CCACHE)
 endif()
 
 add_library(artel_options INTERFACE)
-target_include_directories(artel_options INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_BINARY_DIR}/generated")
+target_include_directories(artel_options INTERFACE
+    "${CMAKE_SOURCE_DIR}/src" "${CMAKE_BINARY_DIR}/generated")
 # Contraction would fuse a*b+c where we did not write it: results would depend on the compiler.
 target_compile_options(artel_options INTERFACE
-    -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum -Wunused-result
+    -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow -Wswitch-enum -Werror=unused-result
     $<$<BOOL:${ARTEL_DEVELOPER}>:-Werror>)
 if(ARTEL_SANITIZE)
-    target_compile_options(artel_options INTERFACE -fsanitize=${ARTEL_SANITIZE} -fno-omit-frame-pointer -g)
+    target_compile_options(artel_options INTERFACE
+        -fsanitize=${ARTEL_SANITIZE} -fno-omit-frame-pointer -g)
     target_link_options(artel_options INTERFACE -fsanitize=${ARTEL_SANITIZE})
     if(ARTEL_SANITIZE MATCHES "undefined")
         target_compile_options(artel_options INTERFACE -fno-sanitize-recover=undefined)

