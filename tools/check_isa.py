@@ -20,7 +20,7 @@ ALLOWED = re.compile(r"^DW\.ref\.__gxx_personality_v0$")
 
 
 def namespaces(mangled):
-    """The nested names of a mangled C++ symbol: _ZN5artel3cpu4avx23dotEv -> [artel, cpu, avx2, dot].
+    """The nested names of a mangled symbol: _ZN5artel3cpu4avx23dotEv -> [artel, cpu, avx2, dot].
     Prefixes of local statics, guards and type tables are skipped. [] where there is no nesting."""
     match = re.match(r"_Z(?:GV|TV|TI|TS|TT|GR)?Z*N[rVKRO]*", mangled)
     names, at = [], match.end() if match else len(mangled)
@@ -45,8 +45,7 @@ def weak_symbols(nm_output):
 
 
 def isa_of(path):
-    match = re.search(r"_(\w+?)\.cpp\.o$", path.name)
-    return next((i for i in ISAS if path.name.endswith(f"_{i}.cpp.o")), None) if match else None
+    return next((isa for isa in ISAS if path.name.endswith(f"_{isa}.cpp.o")), None)
 
 
 def main():

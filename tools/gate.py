@@ -26,7 +26,7 @@ VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 PARSER_FOLDERS = ["base", "gguf", "quant", "text", "protocol", "net", "api"]
 # Folders with threads or sockets: their tests run under TSan.
 THREAD_FOLDERS = ["base", "net", "runtime", "api"]
-FUZZ_SECONDS = 15
+FUZZ_SECONDS = int(os.environ.get("ARTEL_FUZZ_SECONDS", "15"))  # each target
 STAGE_TIMEOUT_SECONDS = 3600
 
 
