@@ -2,6 +2,8 @@
 """What every command keeps: exit 2 for wrong usage, 1 for a refused input, errors on stderr."""
 import pytest
 
+from conftest import leave_out
+
 
 def test_version(run_artel):
     done = run_artel("--version")
@@ -22,7 +24,7 @@ def test_wrong_usage_ends_with_2_and_says_why(run_artel, arguments):
                                      "serve", "bench"])
 def test_a_missing_model_file_is_named(run_artel, commands, command, tmp_path):
     if command not in commands:
-        pytest.skip(f"artel {command} is not built yet")
+        leave_out(f"artel {command} of a missing file: not built yet")
     model = tmp_path / "no-such-file.gguf"
     ids = tmp_path / "ids.json"
     ids.write_text("[1]")
