@@ -73,9 +73,14 @@ struct EnrolReply {
     static Result<EnrolReply> decode(std::span<const std::byte> bytes);
 };
 
-/// The highest version that both ends speak, or an error that names all four numbers and what to
-/// upgrade.
-Result<std::uint16_t> choose_version(const Opening& theirs, std::uint16_t ours_min,
-                                     std::uint16_t ours_max);
+/// What this side speaks.
+struct Versions {
+    std::uint16_t min = 0;
+    std::uint16_t max = 0;
+    std::uint64_t schema_hash = 0;
+};
+/// The highest version that both ends speak. Errors name all four numbers and which side to upgrade;
+/// two builds that claim one newest version with different schemas do not speak to each other either.
+Result<std::uint16_t> choose_version(const Opening& theirs, const Versions& ours);
 
 }  // namespace artel::net
