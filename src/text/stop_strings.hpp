@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // StopStrings: cuts a streamed text at the first of some strings. Each byte before the stop comes
 // out exactly once, the stop itself and what follows never. Held back is only the longest suffix
-// that could still become a stop. Of several stops the one that begins first wins.
+// that could still become a stop. Of several stops the one that begins first wins, so a whole stop
+// waits while an earlier one may still become whole.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@ namespace artel::text {
 
 class StopStrings {
   public:
-    static constexpr std::size_t kCountMax = 64;
-    static constexpr std::size_t kBytesMax = 4'096;  // of one string
+    static constexpr std::size_t kCountMax = 32;
+    static constexpr std::size_t kBytesMax = 1'024;  // of one string
 
     /// Errors: InvalidArgument for an empty string or too many or too long ones.
     static Result<StopStrings> create(std::vector<std::string> stops);
@@ -28,6 +29,10 @@ class StopStrings {
     bool stopped() const { return stopped_; }
 
   private:
+    std::size_t first_stop() const;       // where the first whole stop begins, else the end
+    std::size_t first_beginning() const;  // where a stop may have begun at the end, else the end
+    std::string stop_at(std::size_t position);
+
     std::vector<std::string> stops_;
     std::string held_;
     bool stopped_ = false;

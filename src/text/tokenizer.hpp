@@ -23,6 +23,8 @@
 
 namespace artel::text {
 
+class SpecialMatcher;
+
 enum class AddBos { No, IfModelSays };
 
 struct TokenizeOptions {
@@ -36,7 +38,9 @@ class Tokenizer {
     /// pre-tokenizer kind that is not supported; the message lists those that are).
     static Result<std::unique_ptr<Tokenizer>> create(Vocabulary vocabulary);
     static Result<std::unique_ptr<Tokenizer>> create(const gguf::Metadata& metadata);
-    virtual ~Tokenizer() = default;
+    virtual ~Tokenizer();
+    Tokenizer(const Tokenizer&) = delete;
+    Tokenizer& operator=(const Tokenizer&) = delete;
 
     std::vector<TokenId> tokenize(std::string_view bytes, TokenizeOptions options) const;
     /// The segments as one text: merges cross their borders, but a control token counts only if it
@@ -63,7 +67,12 @@ class Tokenizer {
     std::vector<std::string> control_spellings() const;
 
   protected:
-    Tokenizer(Vocabulary vocabulary, bool adds_bos, bool adds_space_prefix);
+    /// What holds if the file does not say.
+    struct Defaults {
+        bool adds_bos;
+        bool adds_space_prefix;
+    };
+    Tokenizer(Vocabulary vocabulary, Defaults defaults);
 
     /// Appends the tokens of text without special tokens.
     virtual void append_plain(std::string_view bytes, std::vector<TokenId>& ids) const = 0;
@@ -71,14 +80,12 @@ class Tokenizer {
     void set_token_bytes(std::vector<std::string> bytes) { token_bytes_ = std::move(bytes); }
 
   private:
-    class SpecialMatcher;
-
     Vocabulary vocabulary_;
     bool adds_bos_;
     bool adds_space_prefix_;
     std::vector<std::string> token_bytes_;  // (tokens)
     std::set<TokenId> end_of_generation_;
-    std::shared_ptr<const SpecialMatcher> special_matcher_;
+    std::unique_ptr<const SpecialMatcher> special_matcher_;
 };
 
 }  // namespace artel::text

@@ -38,7 +38,7 @@ struct Vocabulary {
     std::vector<float> scores;        // (tokens) for "llama"; empty for "gpt2"
     std::vector<std::string> merges;  // "left right", best first, for "gpt2"
     std::optional<TokenId> bos, eos, eot, eom, unknown;
-    std::optional<bool> adds_bos, adds_eos, adds_space_prefix;  // unset: the file does not say
+    std::optional<bool> adds_bos, adds_space_prefix;  // unset: the file does not say
 
     static constexpr std::size_t kTokensMax = 4'000'000;
     static constexpr std::size_t kTokenBytesMax = 65'536;
