@@ -79,8 +79,9 @@ struct Versions {
     std::uint16_t max = 0;
     std::uint64_t schema_hash = 0;
 };
-/// The highest version that both ends speak. Errors name all four numbers and which side to upgrade;
-/// two builds that claim one newest version with different schemas do not speak to each other either.
+/// The highest version that both ends speak. Errors name all four numbers and which side to
+/// upgrade; two builds that claim one newest version with different schemas do not speak to each
+/// other either.
 Result<std::uint16_t> choose_version(const Opening& theirs, const Versions& ours);
 
 }  // namespace artel::net

@@ -157,8 +157,7 @@ void TlsTransport::on_opening(const std::shared_ptr<Accepted>& accepted) {
                     const auto opening = Opening::decode(accepted->opening_bytes);
                     if (!opening.ok()) return self->refuse(accepted, opening.status());
                     accepted->opening = *opening;
-                    const auto version = choose_version(*opening, self->options_.versions.min,
-                                                        self->options_.versions.max);
+                    const auto version = choose_version(*opening, self->options_.versions);
                     if (!version.ok()) return self->refuse(accepted, version.status());
                     if (opening->purpose == Purpose::Enrol) return self->enrol(accepted);
                     if (!accepted->peer.name)
