@@ -26,7 +26,8 @@ target_link_libraries(artel_text_external INTERFACE PkgConfig::PCRE2 nlohmann_js
 add_library(artel_engine_external INTERFACE)   # Random123 is headers only
 
 add_library(artel_protocol_external INTERFACE)
-target_link_libraries(artel_protocol_external INTERFACE protobuf::libprotobuf)
+target_link_libraries(artel_protocol_external INTERFACE
+    protobuf::libprotobuf PkgConfig::XXHASH)
 
 add_library(artel_net_external INTERFACE)
 target_link_libraries(artel_net_external INTERFACE Boost::headers OpenSSL::SSL OpenSSL::Crypto)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// XXH3 of bytes: 128 bits for tensors and chunks, 64 bits for frames. Against accidents only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "protocol/ids.hpp"
+
+namespace artel::protocol {
+
+Hash128 hash_bytes(std::span<const std::byte> bytes);
+std::string to_hex(const Hash128& hash);  // 32 digits
+
+/// XXH3-64 of the two runs of bytes as if they stood together.
+std::uint64_t frame_checksum(std::span<const std::byte> body, std::span<const std::byte> payload);
+
+}  // namespace artel::protocol
