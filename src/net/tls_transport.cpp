@@ -36,8 +36,8 @@ struct TlsTransport::Link {
     std::uint16_t version = 0;
     std::array<std::shared_ptr<Connection>, kLaneCount> lanes;
     asio::steady_timer deadline;           // of the assembly
+    CheckName check;                       // dialled side only
     std::function<void(Error)> dial_done;  // dialled side, until up or failed
-    bool is_dialled = false;
     bool is_over = false;
 };
 
@@ -265,14 +265,14 @@ void TlsTransport::add_accepted_lane(const std::shared_ptr<Accepted>& accepted,
     });
 }
 
-void TlsTransport::dial(const std::string& expected, const std::string& address,
+void TlsTransport::dial(const std::string& address, CheckName check,
                         std::function<void(Error)> done) {
     const auto parts = split_address(address);
     if (!parts.ok())
         return asio::post(loop_, [done = std::move(done), error = parts.status()] { done(error); });
-    auto link = std::make_shared<Link>(loop_, expected, random_link_number());
+    auto link = std::make_shared<Link>(loop_, std::string(), random_link_number());
     link->address = address;
-    link->is_dialled = true;
+    link->check = std::move(check);
     link->dial_done = std::move(done);
     link->deadline.expires_after(options_.limits.connect_timeout +
                                  options_.limits.connection.handshake_timeout);
@@ -331,16 +331,17 @@ void TlsTransport::open_lane(const std::shared_ptr<Link>& link, std::size_t lane
             if (!error.ok()) return fail(error);
             const auto peer = self->context_->check_peer(connection->native_tls());
             if (!peer.ok()) return fail(peer.status());
-            if (!peer->name || peer->name->node != link->node)
-                return fail(unauthenticated(
-                    "{} is {}, expected node '{}' of this cluster", connection->remote_address(),
-                    peer->name ? "node '" + peer->name->node + "'" : "a stranger", link->node));
+            if (!peer->name)
+                return fail(unauthenticated("{} is a stranger to this cluster",
+                                            connection->remote_address()));
+            if (const Error wrong = link->check(peer->name->node); !wrong.ok()) return fail(wrong);
             const auto bytes = opening.encode();
             connection->write_all({bytes.begin(), bytes.end()}, [fail](const Error& failure) {
                 if (!failure.ok()) fail(failure);
             });
             auto reply_bytes = std::make_shared<std::array<std::byte, kOpeningReplyBytes>>();
             connection->read_exactly(*reply_bytes, [self, link, lane, connection, fail,
+                                                    node = peer->name->node,
                                                     reply_bytes](const Error& failure) {
                 if (!failure.ok()) return fail(failure);
                 std::size_t text_bytes = 0;
@@ -348,8 +349,13 @@ void TlsTransport::open_lane(const std::shared_ptr<Link>& link, std::size_t lane
                 if (!reply.ok()) return fail(reply.status());
                 if (reply->is_accepted) {
                     asio::post(self->loop_,
-                               [self, link, lane, connection, version = reply->version] {
+                               [self, link, lane, connection, node, version = reply->version] {
+                                   if (!link->node.empty() && link->node != node)
+                                       return self->fail_assembly(
+                                           link, unauthenticated("{} is two nodes, '{}' and '{}'",
+                                                                 link->address, link->node, node));
                                    link->version = version;
+                                   link->node = node;
                                    self->on_lane_open(link, lane, connection);
                                });
                     return;

@@ -60,10 +60,11 @@ class TlsTransport : public std::enable_shared_from_this<TlsTransport> {
     /// Binds and accepts on "host:port" (port 0: any free one) and returns the port. Errors name
     /// the address.
     Result<std::uint16_t> listen(const std::string& address);
-    /// Opens a link to the node `expected` at "host:port"; `done` comes once, before or instead of
-    /// on_link_up.
-    void dial(const std::string& expected, const std::string& address,
-              std::function<void(Error)> done);
+    /// Says whether a dialled peer, named in its certificate, is the one that is wanted. Called on
+    /// any of the io threads.
+    using CheckName = std::function<Error(const std::string& node)>;
+    /// Opens a link to "host:port"; `done` comes once: right before on_link_up, or instead of it.
+    void dial(const std::string& address, CheckName check, std::function<void(Error)> done);
     Error send(const std::string& node, std::size_t lane, SharedBytes frame);
     bool is_linked(const std::string& node) const { return links_.contains(node); }
     void disconnect(const std::string& node, const Error& why);

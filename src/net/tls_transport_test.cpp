@@ -85,7 +85,12 @@ class TestNode {
     Error dial(const std::string& node, std::uint16_t port) {
         std::promise<Error> promise;
         asio::post(loop_, [&] {
-            transport_->dial(node, "127.0.0.1:" + std::to_string(port),
+            const auto check = [node](const std::string& found) {
+                return found == node
+                           ? ok()
+                           : unauthenticated("node '{}', expected node '{}'", found, node);
+            };
+            transport_->dial("127.0.0.1:" + std::to_string(port), check,
                              [&](const Error& error) { promise.set_value(error); });
         });
         return promise.get_future().get();
