@@ -48,11 +48,16 @@ std::array<std::byte, kFrameHeaderBytes> write_frame_header(const FrameHeader& h
 /// says what the bytes look like (an HTTP request, a TLS hello).
 Result<FrameHeader> read_frame_header(std::span<const std::byte> bytes);
 
+/// The length of the whole frame, from its header. Errors as read_frame_header.
+Result<std::uint64_t> frame_bytes(std::span<const std::byte> header);
+
 /// One frame ready to send: header and body to be written first, then the payload part.
 struct Frame {
     std::vector<std::byte> head;  // header and body
     SharedBytes payload;          // shares the message's bytes
     std::size_t size() const { return head.size() + payload.size(); }
+    /// Both parts in one piece (a copy).
+    SharedBytes to_bytes() const;
 };
 /// The frames of a message, in order.
 std::vector<Frame> make_frames(const EncodedMessage& message, std::uint32_t version);

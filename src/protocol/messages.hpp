@@ -3,6 +3,8 @@
 // frames are frame.hpp. Every field of a decoded message has been checked for range, but not for
 // sense: whether a page, sequence, layer or epoch exists is checked by the receiver.
 //
+// Opening a link (versions, names, certificates) is done before the first message, by net/.
+//
 // Order: a link has four lanes, each in order. A step may overtake one in another lane only if they
 // share no sequence and no page; the coordinator sees to that.
 // Names: a step is (epoch, number), a token (sequence, position). A repeat changes nothing, so
@@ -23,30 +25,6 @@ namespace artel::protocol {
 
 enum class Lane : std::uint8_t { Control = 0, Decode = 1, Prefill = 2, Weights = 3 };
 inline constexpr std::uint32_t kLaneCount = 4;
-
-// ---- opening a link (net's business; coordinator and worker never see these) ----
-
-/// The first message on every connection of every lane, from the side that dialled.
-struct Hello {
-    std::uint32_t version = 0;      // newest that the sender speaks
-    std::uint32_t version_min = 0;  // oldest
-    std::uint64_t schema_hash = 0;
-    std::string build_id;
-    std::string node_name;  // must be the one in the certificate
-    Lane lane = Lane::Control;
-    std::uint64_t session = 0;  // the same on the four lanes of one link; a new one a reconnect
-};
-/// The answer of the side that listened; afterwards both may send.
-struct Welcome {
-    std::uint32_t version = 0;  // the one to speak
-    std::uint64_t schema_hash = 0;
-    std::string build_id;
-    std::string node_name;
-};
-/// The link is not opened, or is closed: why, in words for a person. Nothing follows it.
-struct Goodbye {
-    std::string reason;
-};
 
 // ---- membership ----
 
@@ -69,6 +47,7 @@ struct HeldStage {
 /// Worker -> coordinator, each time their link comes up.
 struct WorkerReport {
     std::string name;
+    std::string build_id;
     std::string machine_id;                  // equal for workers that share a machine
     std::uint64_t machine_memory_bytes = 0;  // what all workers of that machine may use together
     std::uint32_t threads = 0;

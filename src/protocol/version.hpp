@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which builds understand each other. A build speaks version N and N-1. The schema hash is that of
 // artel.proto without comments and spaces; version_test.cpp fails when the file changes and this
-// constant does not, and two builds that claim one version with unlike hashes refuse each other.
+// constant does not, and two builds that claim one version with unlike hashes refuse each other
+// (net/opening.hpp).
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-
-#include "base/result.hpp"
-#include "protocol/messages.hpp"
 
 namespace artel::protocol {
 
@@ -19,9 +16,5 @@ inline constexpr std::uint64_t kSchemaHash = 0;
 
 /// FNV-1a over the schema text with comments and white space left out.
 std::uint64_t schema_hash(std::string_view proto_text);
-
-/// The version to speak with the sender of `theirs`. Errors: FailedPrecondition naming both
-/// versions and both builds, and which side to upgrade.
-Result<std::uint32_t> negotiate_version(const Hello& theirs, std::string_view our_build);
 
 }  // namespace artel::protocol
