@@ -20,7 +20,8 @@ constexpr Duration kLongLife = std::chrono::minutes(1);
 WorkerSupervisor::WorkerSupervisor(std::vector<LocalWorker> workers,
                                    std::function<std::string(const std::string&)> make_join_key)
     : make_join_key_(std::move(make_join_key)) {
-    for (LocalWorker& worker : workers) slots_.push_back({std::move(worker), {}, {}, {}, Duration::zero()});
+    for (LocalWorker& worker : workers)
+        slots_.push_back({std::move(worker), {}, {}, {}, Duration::zero()});
 }
 
 void WorkerSupervisor::tick(TimePoint now) {
