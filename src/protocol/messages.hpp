@@ -270,10 +270,10 @@ struct StepFailed {
     std::string message;
 };
 
-using Message =
-    std::variant<Hello, Welcome, Goodbye, WorkerReport, Heartbeat, PeerLost, AssignStage,
-                 LoadProgress, StageReady, StageRefused, UnloadStage, Drain, WeightsRequest,
-                 WeightsChunk, Step, StepLogits, StepResult, StepFailed>;
+/// The index in this list is the message's type on the wire (codec.hpp), so new ones go to the end.
+using Message = std::variant<WorkerReport, Heartbeat, PeerLost, AssignStage, LoadProgress,
+                             StageReady, StageRefused, UnloadStage, Drain, WeightsRequest,
+                             WeightsChunk, Step, StepLogits, StepResult, StepFailed>;
 
 /// The lane that `message` travels on.
 Lane lane_of(const Message& message);
