@@ -36,7 +36,7 @@ std::string unmark_spaces(std::string_view text) {
 
 }  // namespace
 
-/// Merges one text. Offsets are 32 bits wide: append() cuts longer input.
+/// Merges one text. Positions are 32 bits wide: callers limit requests and files far below that.
 class SpmTokenizer::Merger {
   public:
     Merger(const SpmTokenizer& tokenizer, std::string_view text)

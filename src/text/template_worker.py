@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renders one untrusted chat template for the artel program; embedded in it and run with `python3 -I -c`.
+
+Standard input and output carry frames: 4 bytes of length (little-endian), then JSON. An empty
+request asks whether the process is ready, the next opens a template, later ones render it:
+    {}                                                          -> {}
+    {"template", "bos", "eos", "control_spellings"}             -> {}
+    {"messages", "tools", "add_generation_prompt", "now"}       -> {"segments": [[text, is_template]]}
+"messages" and "tools" are JSON texts. A failure is {"error": text, "kind": "refused" (the template
+raised it), "failed" (the template or the messages are wrong) or "limit"}.
+chat_template.hpp says how the origin of text is kept.
+"""
+import ctypes
+import datetime
+import json
+import os
+import re
+import resource
+import signal
+import struct
+import sys
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+
+MEMORY_BYTES = 100 << 20
+CPU_SECONDS = 3
+FRAME_BYTES_MAX = 32 << 20
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+
+
+class Refusal(jinja2.TemplateError):
+    """The template called raise_exception."""
+
+
+class GenerationBlock(jinja2.ext.Extension):
+    """{% generation %} ... {% endgeneration %} marks text for training; here it is just its body."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.Scope(body, lineno=line)
+
+
+def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def refuse(message):
+    raise Refusal(message)
+
+
+def make_environment():
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.loopcontrols", GenerationBlock],
+    )
+    environment.filters["tojson"] = to_json
+    environment.globals["raise_exception"] = refuse
+    return environment
+
+
+def map_strings(value, change):
+    """The same JSON value with every string in it, keys too, passed through `change`."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): map_strings(item, change) for key, item in value.items()}
+    return value
+
+
+def strings_of(value):
+    found = []
+    map_strings(value, lambda text: found.append(text) or text)
+    return found
+
+
+def replace_surrogates(text):
+    """JSON can spell half a surrogate pair, which is no character."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def soften(messages):
+    """Null contents as empty ones and JSON texts of tool arguments as objects, for templates that
+    know only one form; nothing if there is neither."""
+    changed = False
+    softened = []
+    for message in messages:
+        message = dict(message)
+        if "content" in message and message["content"] is None:
+            message["content"] = ""
+            changed = True
+        calls = []
+        for call in message.get("tool_calls") or []:
+            function = dict(call.get("function") or {})
+            if isinstance(function.get("arguments"), str):
+                function["arguments"] = json.loads(function["arguments"])
+                changed = True
+            calls.append({**call, "function": function})
+        if calls:
+            message["tool_calls"] = calls
+        softened.append(message)
+    return softened if changed else None
+
+
+class Template:
+    def __init__(self, request):
+        self.source = request["template"]
+        self.compiled = make_environment().from_string(self.source)
+        self.tokens = {"bos_token": request["bos"], "eos_token": request["eos"]}
+        self.spellings = request["control_spellings"]
+        self.edge_characters = {text[0] for text in self.spellings}
+        self.edge_characters |= {text[-1] for text in self.spellings}
+
+    def render(self, request):
+        messages = map_strings(json.loads(request["messages"]), replace_surrogates)
+        tools = map_strings(json.loads(request["tools"] or "null"), replace_surrogates)
+        if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+            raise ValueError("messages must be a list of objects")
+        now = datetime.datetime.fromisoformat(request["now"]) if request["now"] else None
+        self.variables = {
+            **self.tokens,
+            "documents": None,
+            "add_generation_prompt": request["add_generation_prompt"],
+            "strftime_now": lambda form: (now or datetime.datetime.now()).strftime(form),
+        }
+        try:
+            text = self.render_once(messages, tools)
+        except (Refusal, MemoryError, OverflowError, RecursionError):
+            raise
+        except Exception:
+            messages = soften(messages)
+            if messages is None:
+                raise
+            text = self.render_once(messages, tools)
+        return self.segments(text, messages, tools)
+
+    def render_once(self, messages, tools):
+        return self.compiled.render(messages=messages, tools=tools, **self.variables)
+
+    def segments(self, text, messages, tools):
+        strings = strings_of([messages, tools])
+        edges = [c for c in self.edge_characters if any(c in s for s in strings)]
+        if not edges:
+            return [[text, True]]
+        mark = self.unused_character(strings)
+        spellings = [s for s in self.spellings if any(s in string for string in strings)]
+        for marked_texts in (edges, spellings):
+            if not marked_texts:
+                return [[text, True]]
+            found = re.compile("|".join(re.escape(s) for s in by_length(marked_texts)))
+            put_mark = lambda string: found.sub(lambda match: mark + match.group(), string)
+            try:
+                marked = self.render_once(
+                    map_strings(messages, put_mark), map_strings(tools, put_mark)
+                )
+            except (MemoryError, OverflowError, RecursionError):
+                raise
+            except Exception:
+                continue
+            if marked.replace(mark, "") == text:
+                return cut(marked, mark)
+        return cut(put_mark(text), mark)
+
+    def unused_character(self, strings):
+        for code in range(0xF0000, 0xFFFFE):
+            if chr(code) not in self.source and not any(chr(code) in s for s in strings):
+                return chr(code)
+        raise OverflowError("the messages use every private character")
+
+
+def by_length(texts):
+    return sorted(texts, key=len, reverse=True)
+
+
+def cut(marked, mark):
+    """The character behind each mark is from a message, the rest from the template."""
+    first, *others = marked.split(mark)
+    segments = [[first, True]]
+    for part in others:
+        segments += [[part[:1], False], [part[1:], True]]
+    return [segment for segment in segments if segment[0]]
+
+
+def read_frame():
+    head = sys.stdin.buffer.read(4)
+    if len(head) < 4:
+        sys.exit(0)
+    (count,) = struct.unpack("<I", head)
+    return json.loads(sys.stdin.buffer.read(count))
+
+
+def write_frame(answer):
+    body = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
+    if len(body) > FRAME_BYTES_MAX:
+        body = b'{"error": "the prompt is too long", "kind": "limit"}'
+    sys.stdout.buffer.write(struct.pack("<I", len(body)) + body)
+    sys.stdout.buffer.flush()
+
+
+def drop_rights():
+    """No network, no new files, a fixed amount of memory. Best effort for the first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ctypes.CDLL(None).unshare(CLONE_NEWUSER | CLONE_NEWNET)
+    # What Python loads at first use must be there before files are closed to it.
+    make_environment().from_string("{% for i in [1] %}{{ i | tojson }}{% endfor %}").render()
+    datetime.datetime.now().strftime("%d %b %Y")
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        start_bytes = int(statm.read().split()[0]) * resource.getpagesize()
+    os.closerange(3, 4096)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    memory = start_bytes + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def allow_cpu_time():
+    """SIGXCPU ends a render that its parent, having died itself, can't end."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
+
+
+def answer(template, request):
+    """Returns the template to use from now on and the answer."""
+    try:
+        if not request:
+            return template, {}
+        if template is None:
+            return Template(request), {}
+        return template, {"segments": template.render(request)}
+    except Refusal as error:
+        return template, {"error": str(error), "kind": "refused"}
+    except (MemoryError, OverflowError, RecursionError) as error:
+        return template, {"error": f"{type(error).__name__}: {error}", "kind": "limit"}
+    except Exception as error:
+        return template, {"error": f"{type(error).__name__}: {error}", "kind": "failed"}
+
+
+def main():
+    drop_rights()
+    template = None
+    while True:
+        request = read_frame()
+        allow_cpu_time()
+        template, response = answer(template, request)
+        write_frame(response)
+
+
+main()
