@@ -7,7 +7,7 @@ usage: accept.py NAME [--only REGEX] [--list]
 NAME: main_job (one model, three workers, an OpenAI API). product, breadth, pipe and survive are
 added when those capabilities land; until then they end with exit status 2.
 A line whose program or test is not there yet counts as not done, never as passed. Exit status 0
-only if every chosen line passed. Run scripts/test first; some lines take minutes, the longest hours.
+only if every chosen line passed. Run scripts/test first; some lines take minutes, some hours.
 """
 import argparse
 import hashlib
