@@ -44,4 +44,15 @@ std::string describe_type(std::uint32_t gguf_id) {
     return std::string(type->name);
 }
 
+Result<BlockSize> block_size_of(std::uint32_t gguf_id) {
+    const TypeName* type = find_type_name(gguf_id);
+    if (type == nullptr)
+        return invalid_argument("type {} is not a tensor type that this build knows", gguf_id);
+    if (type->is_removed())
+        return invalid_argument(
+            "type {} is {}, which was removed from GGUF; convert the model again", gguf_id,
+            type->name);
+    return BlockSize{type->block_elements, type->block_bytes};
+}
+
 }  // namespace artel::quant

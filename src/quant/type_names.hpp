@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/block_size.hpp"
+
 namespace artel::quant {
 
 struct TypeName {
@@ -24,5 +26,8 @@ std::span<const TypeName> all_type_names();
 const TypeName* find_type_name(std::uint32_t gguf_id);
 /// "Q4_K", "Q4_2 (removed from GGUF)" or "unknown type 200".
 std::string describe_type(std::uint32_t gguf_id);
+/// The block of any type that GGUF has, computable by this build or not; a BlockSizeLookup.
+/// Errors: InvalidArgument for an id that GGUF never had or has removed.
+Result<BlockSize> block_size_of(std::uint32_t gguf_id);
 
 }  // namespace artel::quant
