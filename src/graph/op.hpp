@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// THE list of ops: one plain struct each, and Op, the variant of all. A backend visits them, so a
+// forgotten op does not compile. GraphBuilder has checked every shape and format before an op
+// exists; kernels check nothing. What each op computes, to the last bit for the CPU class, is in
+// arithmetic.hpp. Tokens, positions, page tables and the rows that want logits are no tensors:
+// every op finds them in RunInputs. No op's output may share memory with one of its inputs. R: rows
+// of the step. L: rows that want logits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "graph/tensor.hpp"
+
+namespace artel::graph {
+
+/// out = scale * weight[token of the row].
+struct EmbedRows {
+    Tensor weight;  // (vocabulary, columns), any format
+    Tensor out;     // (R, columns)
+    float scale = 1;
+};
+
+/// out = x / sqrt(mean(x^2) + epsilon) * weight, for each run of `width` columns by itself, where
+/// width is that of the weight: x is seen as (rows * columns / width, width). So a norm of each
+/// head is the same op.
+struct RmsNorm {
+    Tensor x;       // (R or L, n * width)
+    Tensor weight;  // (1, width) F32
+    Tensor out;     // as x
+    float epsilon = 0;
+};
+
+enum class Activations : std::uint8_t {
+    F32,   // used as they are: weights in float formats
+    I8x32  // rounded by activation_rounding.hpp first: weights in integer formats
+};
+
+/// out = x * weight^T, then * scale, then + bias.
+struct MatMul {
+    Tensor x;                     // (R or L, columns)
+    Tensor weight;                // (out columns, columns)
+    Tensor out;                   // (rows of x, out columns)
+    std::optional<Tensor> scale;  // (1, 1) F32: of the whole weight
+    std::optional<Tensor> bias;   // (1, out columns) F32
+    Activations activations = Activations::F32;
+};
+
+enum class RopeStyle : std::uint8_t {
+    Interleaved,  // pairs (0, 1), (2, 3) ...: "normal" in GGUF terms, llama
+    Halves        // pairs (0, n/2), (1, n/2 + 1) ...: "neox", gemma
+};
+
+/// Turns pair i of the first `rope_dim` columns of each head by the angle
+/// position * frequency_scale * base^(-2i / rope_dim) / factors[i]; other columns are copied.
+struct Rope {
+    Tensor x;    // (R, head_count * head_dim)
+    Tensor out;  // as x
+    std::uint32_t head_count = 0;
+    std::uint32_t head_dim = 0;
+    std::uint32_t rope_dim = 0;  // even, <= head_dim
+    RopeStyle style = RopeStyle::Interleaved;
+    float base = 10000;
+    float frequency_scale = 1;      // 1 / (linear context stretch)
+    std::optional<Tensor> factors;  // (1, rope_dim / 2) F32: rope_freqs.weight
+};
+
+/// Where a layer keeps its state: a state group and the layer's place among the group's layers in
+/// this graph.
+struct StateSlot {
+    std::uint32_t group = 0;
+    std::uint32_t layer = 0;
+    friend bool operator==(const StateSlot&, const StateSlot&) = default;
+};
+
+/// Writes each row's keys and values into the pages of its sequence, at its position, rounded to
+/// the group's type. Sizes are those of the slot's LayerState.
+struct StoreState {
+    StateSlot slot;
+    Tensor keys;    // (R, kv_head_count * key_dim)
+    Tensor values;  // (R, kv_head_count * value_dim)
+};
+
+/// out = softmax(scale * query * keys^T) * values, for each row and head over the positions that
+/// the row sees: its own and those before, the last `window` of them where window > 0. Keys and
+/// values come from the pages alone, so the rows' own were stored before. Query heads share kv
+/// heads in runs of head_count / kv_head_count.
+struct Attention {
+    Tensor query;  // (R, head_count * key_dim)
+    Tensor out;    // (R, head_count * value_dim)
+    StateSlot slot;
+    std::uint32_t head_count = 0;
+    float scale = 1;
+    std::uint32_t window = 0;  // 0: all
+    float softcap = 0;         // 0: none; else score = softcap * tanh(score / softcap)
+};
+
+/// out = a + b.
+struct Add {
+    Tensor a, b, out;  // of one shape
+};
+
+/// out = a * b, element by element.
+struct Multiply {
+    Tensor a, b, out;  // of one shape
+};
+
+/// out = factor * x.
+struct Scale {
+    Tensor x, out;
+    float factor = 1;
+};
+
+enum class GateKind : std::uint8_t { Silu, GeluTanh };
+
+/// out = f(gate) * up.
+struct GatedActivation {
+    Tensor gate, up, out;  // of one shape
+    GateKind kind = GateKind::Silu;
+};
+
+/// The rows of x that want logits, in order.
+struct SelectRows {
+    Tensor x;    // (R, columns)
+    Tensor out;  // (L, columns)
+};
+
+/// out = cap * tanh(x / cap).
+struct SoftCap {
+    Tensor x, out;
+    float cap = 1;
+};
+
+using Op = std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply,
+                        Scale, GatedActivation, SelectRows, SoftCap>;
+
+/// "RmsNorm", ...: for messages and traces.
+std::string_view op_name(const Op& op);
+
+/// What an op reads and writes, for the memory plan and for passes. Unused places are invalid.
+struct OpTensors {
+    Tensor reads[4];
+    Tensor writes;  // at most one
+};
+OpTensors op_tensors(const Op& op);
+
+/// visit(op, overloaded{[](const Add& add) {...}, ...}).
+template <class... Functions>
+struct Overloaded : Functions... {
+    using Functions::operator()...;
+};
+
+}  // namespace artel::graph
