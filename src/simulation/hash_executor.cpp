@@ -118,7 +118,7 @@ StepOutcome HashExecutor::compute(const protocol::Step& step) {
     }
     if (const Error error = tables_.apply(step); !error.ok()) {
         on_violation_(fmt::format("step {} does not fit what ran before: {}", step.number.value,
-                                  error.message()));
+                                  std::string(error.message())));
         outcome.error = error;
         return outcome;
     }

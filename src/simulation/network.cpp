@@ -94,6 +94,8 @@ void Network::dial(NodeId from, NodeId to) {
         if (link.is_up) return;
         if (!is_up_(to) || blocked_.contains({from, to}) || blocked_.contains({to, from}))
             return dial_later(from, to, std::chrono::milliseconds(100));
+        tell_half_open(from, to);
+        tell_half_open(to, from);
         link = {.number = ++last_link_, .is_up = true};
         directions_.erase({from, to});
         directions_.erase({to, from});
@@ -114,14 +116,25 @@ void Network::close(NodeId a, NodeId b, const char* why, bool tell_a, bool tell_
     found->second.is_up = false;
     if (tell_a) deliver_(a, [b, why](cluster::Node& node) { node.on_peer_lost(b, why); });
     if (tell_b) deliver_(b, [a, why](cluster::Node& node) { node.on_peer_lost(a, why); });
+    if (!tell_a) half_open_.insert({a, b});
+    if (!tell_b) half_open_.insert({b, a});
     for (const Pair& pair : {Pair{a, b}, Pair{b, a}})
-        if (dialling_.contains(pair))
+        if (dialling_.contains(pair) && !half_open_.contains(pair))
             dial_later(pair.first, pair.second, std::chrono::milliseconds(20));
+}
+
+/// A new link takes the place of one that this node still believed in.
+void Network::tell_half_open(NodeId node, NodeId peer) {
+    if (half_open_.erase({node, peer}) == 0) return;
+    deliver_(node, [peer](cluster::Node& behind) {
+        behind.on_peer_lost(peer, "replaced by a newer link");
+    });
 }
 
 void Network::disconnect(NodeId from, NodeId to) {
     dialling_.erase({from, to});
     close(from, to, "closed by the peer", false, true);
+    half_open_.erase({from, to});
 }
 
 void Network::break_link(NodeId a, NodeId b) {
@@ -145,6 +158,7 @@ void Network::node_down(NodeId node, bool is_noticed) {
         const NodeId other = pair.first == node ? pair.second : pair.first;
         close(node, other, "connection reset", false, is_noticed);
     }
+    std::erase_if(half_open_, [node](const Pair& pair) { return pair.first == node; });
 }
 
 std::vector<std::pair<NodeId, NodeId>> Network::links() const {

@@ -75,6 +75,7 @@ class Network {
     void arrive(cluster::NodeId from, cluster::NodeId to, std::uint64_t link,
                 const protocol::EncodedMessage& message);
     void close(cluster::NodeId a, cluster::NodeId b, const char* why, bool tell_a, bool tell_b);
+    void tell_half_open(cluster::NodeId node, cluster::NodeId peer);
     bool is_current(cluster::NodeId a, cluster::NodeId b, std::uint64_t link) const;
 
     EventQueue& queue_;
@@ -86,7 +87,8 @@ class Network {
     std::map<Pair, LinkQuality> qualities_;  // ordered pairs
     std::map<Pair, Link> links_;             // ordered pairs
     std::map<Pair, Direction> directions_;
-    std::set<Pair> dialling_;  // (from, to): wanted until disconnect
+    std::set<Pair> dialling_;   // (from, to): wanted until disconnect
+    std::set<Pair> half_open_;  // (node, peer): node does not know yet that the link is gone
     std::set<Pair> blocked_;
     std::uint64_t last_link_ = 0;
     bool damages_next_ = false;

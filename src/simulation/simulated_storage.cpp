@@ -63,7 +63,7 @@ void SimulatedStorage::ask(std::uint64_t load) {
 void SimulatedStorage::supply(protocol::WeightsChunk chunk) {
     if (chunk.epoch != assignment_.epoch || ranges_left_ == 0)
         return;  // of a load that was replaced
-    if (chunk.error.empty() && protocol::hash128(chunk.payload.span()) != chunk.hash)
+    if (chunk.error.empty() && protocol::hash_bytes(chunk.payload.span()) != chunk.hash)
         return queue_.after(disk_.latency,
                             [this, load = load_] { ask(load); });  // damaged on the way: again
     if (chunk.error.empty()) {
@@ -91,11 +91,13 @@ void SimulatedStorage::finish(std::uint64_t load) {
 }
 
 void SimulatedStorage::read(cluster::NodeId requester, const protocol::WeightsRequest& request) {
-    protocol::WeightsChunk chunk{
-        .epoch = request.epoch, .model = request.model, .range = request.range};
+    protocol::WeightsChunk chunk;
+    chunk.epoch = request.epoch;
+    chunk.model = request.model;
+    chunk.range = request.range;
     chunk.bytes_total = std::uint64_t{1} << 40;
     chunk.payload = SharedBytes(bytes_of(request.range));
-    chunk.hash = protocol::hash128(chunk.payload.span());
+    chunk.hash = protocol::hash_bytes(chunk.payload.span());
     queue_.after(disk_.latency, [this, requester, chunk = std::move(chunk)] {
         on_event_(cluster::RangeRead{requester, chunk});
     });
