@@ -4,6 +4,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "gguf/metadata.hpp"
 #include "text/template_child.hpp"
 #include "text/utf8.hpp"
 
@@ -127,6 +128,12 @@ Result<RenderedPrompt> ChatTemplate::render(const RenderRequest& request) {
     ARTEL_TRY(check_utf8(request.tools_json, "tools"));
     ARTEL_TRY(check_utf8(request.now, "now"));
     return renderer_->render(request);
+}
+
+Result<std::optional<std::string>> chat_template_text(const gguf::Metadata& metadata) {
+    ARTEL_ASSIGN(const auto text, metadata.find<std::string_view>("tokenizer.chat_template"));
+    if (!text) return std::nullopt;
+    return std::string(*text);
 }
 
 }  // namespace artel::text

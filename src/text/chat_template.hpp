@@ -33,18 +33,18 @@ class Metadata;
 namespace artel::text {
 
 struct ChatTemplateOptions {
-    std::string bos;  // spelling of the BOS token, empty if the model has none
-    std::string eos;
-    std::vector<std::string> control_spellings;  // of the tokenizer
+    std::string bos = {};  // spelling of the BOS token, empty if the model has none
+    std::string eos = {};
+    std::vector<std::string> control_spellings = {};  // of the tokenizer
     std::chrono::milliseconds start_limit{10'000};
     std::chrono::milliseconds answer_limit{1'000};
 };
 
 struct RenderRequest {
-    std::string_view messages_json;  // a JSON list of objects
-    std::string_view tools_json;     // a JSON list, or empty for none
+    std::string_view messages_json = {};  // a JSON list of objects
+    std::string_view tools_json = {};     // a JSON list, or empty for none
     bool adds_generation_prompt = true;
-    std::string_view now;  // ISO date and time for strftime_now; empty for the clock
+    std::string_view now = {};  // ISO date and time for strftime_now; empty for the clock
 };
 
 class ChatTemplate {

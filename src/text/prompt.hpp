@@ -12,7 +12,7 @@ namespace artel::text {
 enum class ParseSpecial { No, Yes };
 
 struct PromptSegment {
-    std::string text;
+    std::string text = {};
     ParseSpecial special = ParseSpecial::No;
 };
 

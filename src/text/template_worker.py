@@ -207,13 +207,22 @@ def write_frame(answer):
     sys.stdout.buffer.flush()
 
 
+def warm_up():
+    """Python loads some modules at first use, which must be before it may open no more files."""
+    every_feature = r"{{ 'a\n' | tojson }}{{ lipsum(1) }}{{ 'a' | urlize | e }}{{ [1] | random }}"
+    for source in (every_feature, "{{ raise_exception('') }}", "{{ x.y }}", "{% broken"):
+        try:
+            make_environment().from_string(source).render()
+        except jinja2.TemplateError:
+            pass
+    datetime.datetime.now().strftime("%d %b %Y")
+
+
 def drop_rights():
     """No network, no new files, a fixed amount of memory. Best effort for the first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).unshare(CLONE_NEWUSER | CLONE_NEWNET)
-    # What Python loads at first use must be there before files are closed to it.
-    make_environment().from_string("{% for i in [1] %}{{ i | tojson }}{% endfor %}").render()
-    datetime.datetime.now().strftime("%d %b %Y")
+    warm_up()
     with open("/proc/self/statm", encoding="ascii") as statm:
         start_bytes = int(statm.read().split()[0]) * resource.getpagesize()
     os.closerange(3, 4096)

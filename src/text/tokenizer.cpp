@@ -97,6 +97,11 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
         vocabulary.model.substr(0, 64));
 }
 
+Result<std::unique_ptr<Tokenizer>> Tokenizer::create(const gguf::Metadata& metadata) {
+    ARTEL_ASSIGN(Vocabulary vocabulary, Vocabulary::from_metadata(metadata));
+    return create(std::move(vocabulary));
+}
+
 std::vector<TokenId> Tokenizer::tokenize(std::string_view bytes, TokenizeOptions options) const {
     const PromptSegment whole{std::string(bytes), options.special};
     return tokenize(std::span(&whole, 1), options.bos);
