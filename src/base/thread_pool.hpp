@@ -47,20 +47,25 @@ class ThreadPool {
     void run(const Loop& loop, std::uint32_t count);
     void take_pieces(std::uint32_t thread);
     void work(std::uint32_t thread);
-    std::uint64_t await_loop(std::uint64_t last_seen);
+    void await_change(std::uint64_t seen);
+    void leave();
+    void await_leavers();
 
-    // The loop in progress. Written only while every thread is idle (`busy_` is 0), and published
-    // by raising `generation_`.
+    // `state_` is odd while a loop is open. A thread counts itself in `inside_` before it looks,
+    // and the caller closes the loop before it waits for `inside_` to be 0: so a thread that comes
+    // too late finds the loop closed, and none reads loop_ and count_ while they are written.
     Loop loop_;
     std::uint32_t count_ = 0;
     alignas(64) std::atomic<std::uint32_t> next_piece_{0};
-    alignas(64) std::atomic<std::uint32_t> busy_{0};  // threads that have not left the loop
-    alignas(64) std::atomic<std::uint64_t> generation_{0};
+    alignas(64) std::atomic<std::uint64_t> state_{0};
+    alignas(64) std::atomic<std::uint32_t> inside_{0};
+    std::atomic<std::uint32_t> sleepers_{0};
+    std::atomic<bool> caller_sleeps_{false};
     std::atomic<bool> is_stopping_{false};
 
-    Mutex mutex_;
-    std::condition_variable_any wake_;  // generation_ was raised, or is_stopping_ was set
-    std::uint32_t sleeping_ ARTEL_GUARDED_BY(mutex_) = 0;
+    Mutex mutex_;                          // only for going to sleep
+    std::condition_variable_any changed_;  // state_ or is_stopping_
+    std::condition_variable_any left_;     // inside_ has become 0
     std::vector<std::thread> threads_;
 };
 
