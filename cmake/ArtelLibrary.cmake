@@ -51,8 +51,7 @@ function(artel_library name)
         file(MAKE_DIRECTORY "${generated}")
         protobuf_generate(LANGUAGE cpp TARGET artel_${name} PROTOS ${protos}
             IMPORT_DIRS "${CMAKE_SOURCE_DIR}/src/${name}" PROTOC_OUT_DIR "${generated}"
-            GENERATE_EXTENSIONS .pb.h .pb.cc)
-        file(GLOB_RECURSE pb_sources "${generated}/*.pb.cc")
+            GENERATE_EXTENSIONS .pb.h .pb.cc OUT_VAR pb_sources APPEND_PATH)
         set_property(SOURCE ${pb_sources} PROPERTY COMPILE_OPTIONS "-w")
     endif()
     if(tests)
