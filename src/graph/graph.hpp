@@ -40,7 +40,7 @@ struct PageTable {
 };
 
 /// One step for a graph: borrowed views, valid until the backend's wait() returns.
-/// Rows of one sequence have ascending positions.
+/// The rows of one sequence have consecutive positions, in order; other rows may lie between them.
 struct RunInputs {
     std::span<const std::uint32_t> positions;        // (R)
     std::span<const std::uint32_t> sequences;        // (R): index into the step's sequences

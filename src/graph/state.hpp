@@ -26,7 +26,7 @@ inline std::uint32_t state_type_bytes(StateType type) {
 /// A group as the whole model has it; its index is the same on every stage.
 struct StateGroupSpec {
     StateKind kind = StateKind::Paged;
-    std::uint32_t window = 0;  // Windowed only
+    std::uint32_t window = 0;  // Windowed only; 0 in a graph's other groups
 };
 
 /// What one layer keeps of one position.
