@@ -16,5 +16,8 @@ namespace artel::cli {
 using Command = std::function<Error()>;
 
 void add_inspect_command(CLI::App& app, Command& run);
+void add_tokenize_command(CLI::App& app, Command& run);
+void add_detokenize_command(CLI::App& app, Command& run);
+void add_render_command(CLI::App& app, Command& run);
 
 }  // namespace artel::cli

@@ -19,6 +19,9 @@ int main(int argc, char** argv) {
 
     cli::Command run;
     cli::add_inspect_command(app, run);
+    cli::add_tokenize_command(app, run);
+    cli::add_detokenize_command(app, run);
+    cli::add_render_command(app, run);
 
     try {
         app.parse(argc, argv);

@@ -130,6 +130,15 @@ Result<RenderedPrompt> ChatTemplate::render(const RenderRequest& request) {
     return renderer_->render(request);
 }
 
+ChatTemplateOptions chat_template_options(const Tokenizer& tokenizer) {
+    const auto spelling = [&tokenizer](std::optional<TokenId> id) {
+        return id ? std::string(tokenizer.token_spelling(*id)) : std::string();
+    };
+    return {.bos = spelling(tokenizer.bos()),
+            .eos = spelling(tokenizer.eos()),
+            .control_spellings = tokenizer.control_spellings()};
+}
+
 Result<std::optional<std::string>> chat_template_text(const gguf::Metadata& metadata) {
     ARTEL_ASSIGN(const auto text, metadata.find<std::string_view>("tokenizer.chat_template"));
     if (!text) return std::nullopt;

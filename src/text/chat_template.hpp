@@ -25,6 +25,7 @@
 
 #include "base/result.hpp"
 #include "text/prompt.hpp"
+#include "text/tokenizer.hpp"
 
 namespace artel::gguf {
 class Metadata;
@@ -39,6 +40,9 @@ struct ChatTemplateOptions {
     std::chrono::milliseconds start_limit{10'000};
     std::chrono::milliseconds answer_limit{1'000};
 };
+
+/// What templates are told of a model's tokenizer.
+ChatTemplateOptions chat_template_options(const Tokenizer& tokenizer);
 
 struct RenderRequest {
     std::string_view messages_json = {};  // a JSON list of objects
