@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace artel::cli {
+
+namespace {
+constexpr std::uint32_t kWorkersMax = 256;
+constexpr std::uint32_t kThreadsMax = 1024;
+}  // namespace
+
+std::uint32_t ModelOptions::worker_count() const {
+    if (local_workers != 0) return local_workers;
+    return split.empty() ? 1 : static_cast<std::uint32_t>(split.size());
+}
+
+std::uint32_t ModelOptions::threads_per_worker() const {
+    if (threads != 0) return threads;
+    return std::max(1U, std::thread::hardware_concurrency() / worker_count());
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+    command.add_option("-m,--model", options.model, "GGUF file (of a split model: its first part)")
+        ->required();
+    command.add_option("--local-workers", options.local_workers, "Workers to run on this machine")
+        ->check(CLI::Range(1U, kWorkersMax));
+    command
+        .add_option("--threads", options.threads,
+                    "Threads of each local worker (default: cores / workers)")
+        ->check(CLI::Range(1U, kThreadsMax));
+    command
+        .add_option("--split", options.split,
+                    "Layers of each worker in order, e.g. 12,10,8 (default: planned)")
+        ->delimiter(',');
+    command.add_option("--context", options.context, "Tokens that one sequence may hold")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--state-type", options.state_type, "Type of keys and values in the state")
+        ->check(CLI::IsMember({"f16", "f32"}))
+        ->capture_default_str();
+    command
+        .add_option("--chat-template", options.chat_template,
+                    "Jinja file to use instead of the model's own template")
+        ->check(CLI::ExistingFile);
+}
+
+Error check_model_options(const ModelOptions& options) {
+    const auto parts = options.split.size();
+    if (parts > kWorkersMax)
+        return invalid_argument("--split names {} workers, at most {} are supported", parts,
+                                kWorkersMax);
+    if (parts != 0 && options.local_workers != 0 && parts != options.local_workers)
+        return invalid_argument("--split names {} workers, but --local-workers is {}", parts,
+                                options.local_workers);
+    return ok();
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// llama: Llama 1 to 3, Mistral, SmolLM2 and many more. Grouped-query attention, RMS norm before
+// each half, SiLU-gated feed-forward, rope over neighbouring pairs. Optional: biases, a tied head,
+// rope_freqs.weight (the frequency factors of Llama 3.1 and later), linear rope stretching.
+#include <cmath>
+#include <optional>
+
+#include "models/architecture.hpp"
+#include "models/blocks.hpp"
+
+namespace artel::models {
+
+namespace {
+
+using graph::GraphBuilder;
+using graph::Tensor;
+
+struct LlamaConfig {
+    ModelShape shape;
+    HeadShape heads;
+    std::uint32_t ffn_width = 0;
+    std::uint32_t rope_dim = 0;
+    float rope_base = 0;
+    float rope_scale = 1;
+    float norm_epsilon = 0;
+};
+
+Result<LlamaConfig> read_config(ConfigReader& reader) {
+    LlamaConfig config;
+    config.shape = read_shape(reader);
+    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
+    config.heads = read_heads(reader, config.shape.width);
+    config.ffn_width = reader.count("feed_forward_length");
+    config.rope_dim = read_rope_dim(reader, config.heads.key_dim);
+    config.rope_base = reader.positive_or("rope.freq_base", 10000);
+    config.rope_scale = read_linear_rope_scale(reader);
+    config.norm_epsilon = read_norm_epsilon(reader);
+    const std::uint32_t experts = reader.count_or_none("expert_count");
+    reader.expect(experts == 0,
+                  unimplemented("{} is {}: llama with experts (Mixtral) is not supported yet",
+                                reader.key("expert_count"), experts));
+    ARTEL_TRY(reader.error());
+    return config;
+}
+
+Tensor input(GraphBuilder& g, const LlamaConfig& config) {
+    return g.embed_rows(
+        g.weight("token_embd.weight", config.shape.vocabulary_size, config.shape.width));
+}
+
+/// (R, width) -> (R, width)
+Tensor attention_block(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t layer) {
+    const HeadShape& heads = config.heads;
+    const std::uint64_t kv_heads = heads.kv_head_count;
+    const std::uint64_t query_columns = std::uint64_t{heads.head_count} * heads.key_dim;
+    graph::RopeOptions rope{.head_count = heads.head_count,
+                            .head_dim = heads.key_dim,
+                            .rope_dim = config.rope_dim,
+                            .style = graph::RopeStyle::Interleaved,
+                            .base = config.rope_base,
+                            .frequency_scale = config.rope_scale,
+                            .factors = std::nullopt};
+    if (g.has_weight("rope_freqs.weight"))
+        rope.factors = g.vector("rope_freqs.weight", config.rope_dim / 2);
+
+    Tensor query = linear(g, layer_tensor(layer, "attn_q"), x, query_columns);
+    Tensor keys = linear(g, layer_tensor(layer, "attn_k"), x, kv_heads * heads.key_dim);
+    const Tensor values = linear(g, layer_tensor(layer, "attn_v"), x, kv_heads * heads.value_dim);
+    query = g.rope(query, rope);  // (R, heads * key_dim)
+    rope.head_count = heads.kv_head_count;
+    keys = g.rope(keys, rope);  // (R, kv_heads * key_dim)
+    const float scale = 1 / std::sqrt(static_cast<float>(heads.key_dim));
+    const Tensor mixed = attend(g, 0, heads, scale, query, keys, values);  // (R, heads * value_dim)
+    return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
+}
+
+Tensor layer(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t i) {
+    const std::uint64_t width = config.shape.width;
+    const float epsilon = config.norm_epsilon;
+    Tensor h = norm(g, layer_tensor(i, "attn_norm.weight"), x, width, epsilon);  // (R, width)
+    x = g.add(x, attention_block(g, config, h, i));                              // (R, width)
+    h = norm(g, layer_tensor(i, "ffn_norm.weight"), x, width, epsilon);          // (R, width)
+    return g.add(x, gated_ffn(g, i, h, config.ffn_width, graph::GateKind::Silu));
+}
+
+Tensor output(GraphBuilder& g, const LlamaConfig& config, Tensor x) {
+    return head(g, config.shape, config.norm_epsilon, x);
+}
+
+constexpr ArchitectureFunctions<LlamaConfig> kLlama{"llama", read_config, input, layer, output};
+
+}  // namespace
+
+Architecture llama_architecture() {
+    return {kLlama.name,
+            [](const gguf::Metadata& metadata) { return open_with(kLlama, metadata); }};
+}
+
+}  // namespace artel::models
