@@ -3,6 +3,7 @@
 // exactly as the CPU's own instructions do: to nearest even, subnormals kept, a NaN made quiet and
 // its upper payload bits kept. Scalar and vector code may be mixed freely. Pure functions.
 // (__builtin_bit_cast, since std::bit_cast would leave a symbol of its own in unoptimised builds.)
+// tidy: helper
 #pragma once
 
 #include <cstdint>

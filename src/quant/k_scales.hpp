@@ -4,6 +4,7 @@
 //   byte i   (0..3):  scale[i]   in bits 0-5, upper two bits of scale[i+4]   in bits 6-7
 //   byte 4+i (0..3):  minimum[i] in bits 0-5, upper two bits of minimum[i+4] in bits 6-7
 //   byte 8+i (0..3):  low four bits of scale[i+4] in bits 0-3, of minimum[i+4] in bits 4-7
+// tidy: helper
 #pragma once
 
 #include "quant/format.hpp"

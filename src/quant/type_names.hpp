@@ -2,6 +2,7 @@
 // Every tensor type id that GGUF has ever given out, whether or not this build computes with it, so
 // that messages can name a type and `inspect` can count its bytes. Ids and sizes: the enumeration
 // ggml_type and the block sizes of gguf-py's constants.
+// tidy: helper
 #pragma once
 
 #include <cstdint>
