@@ -32,6 +32,8 @@ VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 END_TO_END = ROOT / "tests" / "end_to_end"
 LATER = ("product", "breadth", "pipe", "survive")
 TOKENS = 1200
+CANARIES = ("skips-epoch-check", "frees-pages-twice", "loses-cancels", "forgets-resend",
+            "counts-a-layer-twice")
 
 
 class NotDone(Exception):
@@ -152,8 +154,14 @@ def fuzz(seconds):
 
 
 def simulator(*arguments):
-    sweep = need(ROOT / "tools" / "sim_sweep.py", "the sweep of the simulator")
-    return f"{run('/usr/bin/python3', sweep, *arguments, seconds=4 * 3600):.0f} s"
+    swarm = need(ROOT / "build" / "release" / "tests" / "simulation" / "swarm", "the simulator")
+    return f"{run(swarm, *arguments, seconds=4 * 3600):.0f} s"
+
+
+def canaries():
+    for canary in CANARIES:
+        simulator("--count", 200, "--canary", canary)
+    return f"{len(CANARIES)} canaries"
 
 
 def end_to_end(file):
@@ -184,9 +192,8 @@ MAIN_JOB = [
          lambda: same_bytes("gemma3", "gemma3-270m", 18)),
     Line("badgguf-sanitized", "malformed files under ASan and UBSan", bad_files_under_sanitizers),
     Line("fuzz", "ten minutes of fuzzing of each target find nothing", lambda: fuzz(600)),
-    Line("simulator", "10,000 simulator seeds pass", lambda: simulator("--seeds", 10000)),
-    Line("canaries", "each canary is caught within 200 seeds",
-         lambda: simulator("--canaries", "--seeds", 200)),
+    Line("simulator", "10,000 simulator seeds pass", lambda: simulator("--count", 10000)),
+    Line("canaries", "each canary is caught within 200 seeds", canaries),
     Line("openai-client", "the openai client, 2 and 3 workers, 32 streams at once, unlike workers",
          lambda: end_to_end("test_openai_client.py")),
     Line("faults", "kill -9, SIGSTOP and a cut link, loading, prefilling and decoding, 10 of 10",

@@ -101,6 +101,7 @@ class TidyTest(unittest.TestCase):
     def test_words_of_all_folders(self):
         rule = tidy.banned_words
         self.refuses(rule, "src/graph/x.cpp", "throw 1;\n", 1, "return an Error")
+        self.passes(rule, "src/cli/x.cpp", 'throw CLI::RequiredError("x");\n')
         self.refuses(rule, "src/graph/x.cpp", 'auto s = std::format("x");\n', 1, "fmt::format")
         self.refuses(rule, "src/graph/x.cpp", "assert(x);\n", 1, "ARTEL_CHECK")
         self.passes(rule, "src/graph/x.cpp", "static_assert(sizeof(int) == 4);\n")
@@ -135,6 +136,10 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(findings(rule, {
             "tests/property/x_test.cpp": "TEST(A, B) {}\n",
             "tests/property/CMakeLists.txt": "file(GLOB sources *_test.cpp)\n"}), [])
+        self.assertEqual([f.path for f in findings(rule, {
+            "tests/property/x_test.cpp": "TEST(A, B) {}\n",
+            "tests/property/CMakeLists.txt": "artel_add_test(p SOURCES y_test.cpp)\n"})],
+            ["tests/property/x_test.cpp"])
 
     def test_unregistered_architecture_and_format(self):
         rule = tidy.unregistered
