@@ -172,7 +172,8 @@ BANNED = [  # (folders, excepted path pattern, words, what to do instead)
     (ALL, r"^src/cli/|^src/base/(check|log)\.cpp$|_test\.cpp$",
      r"\bstd::(cout|cerr|clog|exit|abort|terminate|quick_exit)\b|\b(f?printf|puts|perror|exit)\(",
      "return an Error, or log through base/log.hpp: library code never prints or exits"),
-    (ALL, r"_test\.cpp$", r"\bthrow\b(?! CLI::)", "return an Error (base/result.hpp): we throw nothing"),
+    (ALL, r"_test\.cpp$", r"\bthrow\b(?! CLI::)",
+     "return an Error (base/result.hpp): we throw nothing"),
     (ALL, "", r"\bstd::v?format(_to)?\b", "fmt::format: GCC 12 has no std::format"),
     (ALL, "", r"(?<![\w_])assert\(|<cassert>|<assert\.h>", "ARTEL_CHECK or ARTEL_DCHECK"),
     (ALL, "", r"^\s*(static|thread_local|inline thread_local)\s+(?!const\b|constexpr\b|constinit "
