@@ -30,6 +30,7 @@ WORKERS = 3
 READY_SECONDS = 120
 ANSWER_SECONDS = 180
 STOP_SECONDS = 20
+LEAVE_SECONDS = 5  # for workers, once the server has ended
 MARK = "ARTEL_DEMO_RUN"  # in the environment of all that this demo starts, to find what is left
 
 
@@ -162,7 +163,7 @@ class Server:
                 self.process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 print(f"demo: the server did not stop within {STOP_SECONDS} s of SIGTERM")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + LEAVE_SECONDS
         while (left := self.processes()) and time.monotonic() < deadline:
             time.sleep(0.1)
         for pid in left:
@@ -194,35 +195,49 @@ def chat_command(url):
             "-H", "Content-Type: application/json", "-d", json.dumps(body)]
 
 
-def ask(url):
-    """Streams one answer to the screen; returns (text, tokens, seconds to the first, seconds)."""
-    command = chat_command(url)
-    show(command)
-    started = time.monotonic()
-    first, text, tokens, is_done = None, "", 0, False
-    curl = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    for raw in curl.stdout:
-        line = raw.decode("utf-8", "replace").strip()
+class Answer:
+    """One streamed answer: its text, tokens, and seconds to the first piece and to the end."""
+
+    def __init__(self):
+        self.started = time.monotonic()
+        self.text, self.tokens, self.first, self.seconds, self.is_done = "", 0, None, 0, False
+
+    def take(self, line):
+        """Reads one line of the stream and shows what it adds."""
         if line == "data: [DONE]":
-            is_done = True
+            self.is_done = True
         elif line.startswith("data: "):
-            event = json.loads(line[len("data: "):])
+            event = json.loads(line.removeprefix("data: "))
             if "error" in event:
                 raise DemoFailed(f"the server answered {event['error']}")
-            tokens = (event.get("usage") or {}).get("completion_tokens", tokens)
+            self.tokens = (event.get("usage") or {}).get("completion_tokens", self.tokens)
             for choice in event.get("choices", []):
                 piece = choice.get("delta", {}).get("content") or ""
-                if piece and first is None:
-                    first = time.monotonic() - started
-                text += piece
+                if piece and self.first is None:
+                    self.first = time.monotonic() - self.started
+                self.text += piece
                 print(piece, end="", flush=True)
-        elif line:
+        elif line and not line.startswith(":"):
             raise DemoFailed(f"not a server-sent event: {line[:300]}")
-    status = curl.wait(ANSWER_SECONDS)
+
+
+def ask(url):
+    """Streams one answer to the screen by curl."""
+    command = chat_command(url)
+    show(command)
+    answer = Answer()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as curl:
+        try:
+            for raw in curl.stdout:
+                answer.take(raw.decode("utf-8", "replace").strip())
+            status = curl.wait(ANSWER_SECONDS)
+        finally:
+            curl.kill()
+    answer.seconds = time.monotonic() - answer.started
     print()
-    if status != 0 or not is_done:
-        raise DemoFailed(f"the stream ended early (curl {status}, [DONE] seen: {is_done})")
-    return text, tokens, first, time.monotonic() - started
+    if status != 0 or not answer.is_done or answer.first is None:
+        raise DemoFailed(f"the stream ended early (curl {status}, [DONE] seen: {answer.is_done})")
+    return answer
 
 
 def print_cluster(url, commands, model):
@@ -243,11 +258,12 @@ def main_job(model, commands, keep):
     try:
         server.wait_until_ready()
         print(f"{len(server.processes()) - 1} worker processes are up")
-        text, tokens, first, seconds = ask(server.url)
-        expect_paris(text)
+        answer = ask(server.url)
+        expect_paris(answer.text)
         print_cluster(server.url, commands, model)
-        print(f"\n{tokens} tokens in {seconds:.2f} s, the first after {first:.2f} s: "
-              f"{(tokens - 1) / max(seconds - first, 1e-6):.1f} tokens a second after the first")
+        rate = (answer.tokens - 1) / max(answer.seconds - answer.first, 1e-6)
+        print(f"\n{answer.tokens} tokens in {answer.seconds:.2f} s, the first after "
+              f"{answer.first:.2f} s: {rate:.1f} tokens a second after the first")
         kept = keep
     except BaseException:
         server.print_log()
