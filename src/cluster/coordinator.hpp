@@ -91,6 +91,9 @@ class Coordinator final : public Node {
     void on_step_result(NodeId from, protocol::StepResult result);
     void on_step_failed(NodeId from, const protocol::StepFailed& failed);
     void on_record_stored(const RecordStored& stored);
+    void on_warm_up_done();
+
+    void ignore(const char* message);
 
     // Planning and loading.
     void choose_term();
@@ -101,7 +104,8 @@ class Coordinator final : public Node {
     void check_ready();
     void send_warm_up();
     /// Ends the epoch: requests fail, pages are free; the next plan has a new number.
-    void end_epoch(const std::string& why, FailureKind kind);
+    void end_epoch(const std::string& why, FailureKind kind = FailureKind::WorkerLost);
+    void give_up_worker(NodeId node, Error why);
     void lose_worker(const LostWorker& lost);
     void stop(const std::string& why);
     bool is_in_plan(NodeId node) const;
@@ -112,16 +116,22 @@ class Coordinator final : public Node {
     // Steps.
     void pump();  // admits, schedules and sends as much as may be in flight
     bool send_next_step();
+    protocol::Step make_step(const ScheduledStep& scheduled);
     void send_step(protocol::Step step);
-    void finish_step(InFlight& flight, const protocol::StepResult& result);
+    void resend_steps();
+    void finish_step(StepNumber number, const std::vector<protocol::SampledToken>& tokens);
     std::optional<std::string> check_result(const InFlight& flight,
                                             const protocol::StepResult& result) const;
+    void deliver_logits(const InFlight& flight, const protocol::StepLogits& logits);
     void drop_ended();
     void check_step_progress(TimePoint now);
     void check_load_progress(TimePoint now);
     void send_heartbeats(TimePoint now);
     StepNumber returned_through() const;
-    bool is_current(const Epoch& epoch, const char* what);
+    bool is_current(const Epoch& epoch) const { return plan_ && epoch == epoch_; }
+    std::vector<WorkerProfile> usable_workers() const;
+    std::uint64_t progress_sum() const;
+    WorkerHealth worker_health(NodeId node, const Member& member) const;
     void set_state(ServiceState state, std::string message);
 
     CoordinatorOptions options_;
@@ -130,8 +140,10 @@ class Coordinator final : public Node {
     RequestBook requests_;
     PageTables pages_;
     std::optional<Plan> plan_;
+    std::map<NodeId, PlanStage> last_stages_;  // of the last plan, to say what a lost worker held
     ServiceState state_ = ServiceState::WaitingForWorkers;
     std::string message_;
+    std::string why_ended_;  // the last epoch; empty once served again
     std::uint64_t missing_bytes_ = 0;
     LayerRange missing_layers_;
     bool is_draining_ = false;
@@ -141,7 +153,8 @@ class Coordinator final : public Node {
     TimePoint retry_plan_at_{};
     std::uint64_t last_step_ = 0;  // number of the last step sent in this epoch
     std::map<StepNumber, InFlight> in_flight_;
-    std::vector<SequenceId> drops_;  // to go with the next step
+    std::map<NodeId, std::uint32_t> ranges_asked_;  // of weights, not yet read
+    std::vector<SequenceId> drops_;                 // to go with the next step
     TimePoint last_step_progress_{};
     std::uint64_t progress_sum_ = 0;  // of all workers, when progress was last seen
     TimePoint last_heartbeat_{};

@@ -38,8 +38,9 @@ class Transport {
     /// Puts `message` at the end of its lane's queue. Without a link, or when the link breaks
     /// before it arrives, the message is gone (on_peer_lost tells); it is never delivered twice.
     virtual void send(NodeId to, Message message) = 0;
-    /// Keeps dialling `address` until disconnect(); each success is an on_connected. Calling it
-    /// again with the same address changes nothing.
+    /// Keeps dialling `address` until disconnect(); each success is an on_connected. Nothing is
+    /// dialled while a link to `peer` is up, whoever opened it. Calling it again with the same
+    /// address changes nothing; another address takes the old one's place.
     virtual void connect(NodeId peer, const std::string& address) = 0;
     /// Closes the link, drops what is queued for it and dials no more. No on_peer_lost follows. A
     /// peer that dials us itself may come back (on_connected).

@@ -24,7 +24,8 @@ class PageTables {
         GroupProfile profile;
         std::uint32_t page_count = 0;
     };
-    explicit PageTables(std::vector<Group> groups = {});
+    /// `frees_twice`: a deliberate bug for the simulator's canaries.
+    explicit PageTables(std::vector<Group> groups = {}, bool frees_twice = false);
 
     /// Makes room for positions [0, end) of `sequence` and lets windowed pages go that no position
     /// from `first` on can see. Appends what changed. False, with nothing changed, when a group has
@@ -57,14 +58,14 @@ class PageTables {
         PageId page;
     };
     void release(std::size_t group, PageId page, StepNumber last_step);
-    std::uint32_t first_visible(std::size_t group, std::uint32_t position) const;
-    std::uint32_t end_index(std::size_t group, std::uint32_t end) const;
 
     std::vector<Group> groups_;
     std::vector<std::set<PageId>> free_;  // one a group
     std::map<SequenceId, Sequence> sequences_;
     std::map<StepNumber, std::vector<Limbo>> limbo_;  // by the last step that names the page
     std::set<StepNumber> in_flight_;
+    bool frees_twice_;
+    std::vector<Limbo> freed_before_;  // by that bug only
 };
 
 }  // namespace artel::cluster

@@ -33,7 +33,8 @@ class RequestBook {
     /// Queues the request, or says why not (nothing is told to the sink then).
     std::optional<Refusal> submit(RequestId id, Request request, std::shared_ptr<RequestSink> sink,
                                   const ServiceShape& shape, TimePoint now);
-    void cancel(RequestId id, TimePoint now);
+    void cancel(RequestId id);
+    /// Ends every request and forgets every sequence: their epoch is over, nothing comes back.
     void fail_all(const RequestFailure& failure);
     void fail(SequenceId sequence, const RequestFailure& failure);
     /// Fails those past their deadline.
@@ -45,9 +46,9 @@ class RequestBook {
     std::vector<SequenceView> views() const;
     /// The run of `rows` rows that comes next for this sequence, now counted as sent with `number`.
     protocol::StepRun send_run(SequenceId sequence, std::uint32_t rows, StepNumber number);
-    /// A step with this sequence has come back. `read_rows` as they were sent.
-    void run_returned(SequenceId sequence, const protocol::StepRun& run,
-                      const protocol::SampledToken* token, TimePoint now);
+    /// A step with this run has come back, with `token` if the run samples.
+    void run_returned(const protocol::StepRun& run, const protocol::SampledToken* token,
+                      TimePoint now);
     void deliver_logits(SequenceId sequence, std::uint32_t first_position, std::uint32_t rows,
                         SharedBytes logits);
     /// Sequences that have ended and have no step in flight; they are forgotten here by this call.
@@ -82,10 +83,11 @@ class RequestBook {
         bool has_sampled = false;  // the sampling setup has been sent in this epoch
     };
     std::uint32_t tokens_max(const Record& record) const;
-    void end_choice(Record& record, Sequence& sequence, FinishReason reason, TimePoint now);
+    void end_choice(Record& record, std::uint32_t choice, FinishReason reason);
     void fail_record(RequestId id, Record& record, const RequestFailure& failure);
     void take_token(Record& record, Sequence& sequence, const protocol::SampledToken& sampled,
                     TimePoint now);
+    void leave_queue(RequestId id, Record& record);
     void forget_if_over(RequestId id);
     protocol::SamplingSetup sampling_setup(const Record& record, const Sequence& sequence) const;
     std::optional<Refusal> check(const Request& request, const ServiceShape& shape) const;

@@ -29,9 +29,10 @@ struct SchedulerOptions {
 struct SequenceView {
     SequenceId id;
     std::uint32_t prompt_left = 0;  // rows not yet sent; 0 and not decoding: waits for its chunks
-    bool decodes = false;           // the prompt has been read
-    bool is_in_flight = false;      // a step with it has not come back
-    StepNumber last_served;         // the last step that held it
+    std::uint32_t rows_max = 0xFFFFFFFF;  // of one run
+    bool decodes = false;                 // the prompt has been read
+    bool is_in_flight = false;            // a step with it has not come back
+    StepNumber last_served;               // the last step that held it
 };
 struct InFlightView {
     std::uint32_t decode_steps = 0;

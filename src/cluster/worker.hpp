@@ -66,17 +66,19 @@ class Worker final : public Node {
         TimePoint last_heard{};
         TimePoint link_lost{};
     };
-    void on_assign_stage(NodeId from, protocol::AssignStage assignment);
+    void on_assign_stage(protocol::AssignStage assignment);
     void on_unload_stage(const protocol::UnloadStage& unload);
     void on_weights_chunk(protocol::WeightsChunk chunk);
     void on_step(NodeId from, protocol::Step step);
-    void on_load_event(StorageEvent& event);
+    void on_load_failed(LoadFailed failed);
+    void on_range_wanted(const protocol::WeightsRange& range);
     void on_record_stored(const RecordStored& stored);
 
     void begin_load();
     void announce_if_ready();
     void refuse(const Epoch& epoch, protocol::StageRefusal reason, std::string message);
     void forget_steps();  // all state of sequences; weights stay
+    void leave_stage();   // no assignment any more; weights stay
     void lose_coordinator(const std::string& reason);
 
     void run_next_step();
@@ -94,6 +96,10 @@ class Worker final : public Node {
 
     void send_heartbeats(TimePoint now);
     void check_peers(TimePoint now);
+    void report_lost(NodeId node, Peer& peer, const std::string& reason);
+    bool is_neighbour(NodeId peer) const;
+    bool is_linked(NodeId peer) const;
+    static std::uint64_t logits_rows(const protocol::Step& step);
     protocol::WorkerReport report() const;
 
     WorkerOptions options_;
@@ -102,9 +108,9 @@ class Worker final : public Node {
     std::optional<protocol::AssignStage> assignment_;
     Epoch obeyed_;  // largest ever; stored
     bool is_loaded_ = false;
-    bool is_announced_ = false;  // StageReady was sent on the present link
     std::map<NodeId, Peer> peers_;
     TimePoint loaded_at_{};
+    bool has_reported_unreachable_ = false;
 
     StageTables tables_;
     std::map<StepNumber, protocol::Step> waiting_decode_, waiting_prefill_;
@@ -116,7 +122,7 @@ class Worker final : public Node {
         std::vector<Message> messages;
     };
     std::map<StepNumber, Kept> kept_;
-    std::map<protocol::WeightsRange, Epoch> ranges_wanted_;
+    std::map<protocol::WeightsRange, std::uint32_t> ranges_wanted_;  // and how often asked
     TimePoint last_heartbeat_{};
 };
 

@@ -9,7 +9,7 @@
 //  12 u32 body_len  16 u32 payload_len (of this frame)  20 u32 reserved, 0
 //  24 u64 epoch.term  32 u64 epoch.number
 //  40 u64 payload_total (of the message)   48 u64 payload_offset (of this frame's part)
-//  56 u64 checksum: XXH3-64 of body and payload part
+//  56 u64 checksum: XXH3-64 of payload part, seed XXH3-64 of body
 //  64 body, then payload part
 #pragma once
 

@@ -13,7 +13,7 @@ namespace artel::protocol {
 Hash128 hash_bytes(std::span<const std::byte> bytes);
 std::string to_hex(const Hash128& hash);  // 32 digits
 
-/// XXH3-64 of the two runs of bytes as if they stood together.
+/// XXH3-64 of `payload` with the XXH3-64 of `body` as seed.
 std::uint64_t frame_checksum(std::span<const std::byte> body, std::span<const std::byte> payload);
 
 }  // namespace artel::protocol

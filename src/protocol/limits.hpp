@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kPositionsMax = 1U << 28U;
 inline constexpr std::uint32_t kVocabularyMax = 1U << 24U;
 inline constexpr std::uint32_t kRowBytesMax = 1U << 20U;
 inline constexpr std::uint32_t kBiasesMax = 4096;
+inline constexpr std::uint32_t kCountsMax = 65536;  // unlike tokens whose penalties are counted
 inline constexpr std::uint32_t kTopLogprobsMax = 20;
 inline constexpr std::uint32_t kDevicesMax = 64;
 inline constexpr std::uint32_t kNamesMax = 1024;  // architectures, formats

@@ -121,6 +121,7 @@ enum class StageRefusal : std::uint8_t {
     BadAssignment = 3,  // makes no sense
     LoadFailed = 4,     // disk, hash, stream
     DeviceFailed = 5,
+    BadStep = 6,  // StepFailed only: rows that make no sense, or a value that is not finite
 };
 /// Worker -> coordinator: I do not (any longer) hold the stage of `epoch`.
 struct StageRefused {
@@ -279,6 +280,8 @@ using Message = std::variant<WorkerReport, Heartbeat, PeerLost, AssignStage, Loa
 Lane lane_of(const Message& message);
 /// "Step", "StageReady" ...: for logs and traces.
 const char* name_of(const Message& message);
+/// The same by index in the variant, which must be in range.
+const char* name_of_type(std::size_t type);
 /// The epoch that `message` carries; {0, 0} where it has none.
 Epoch epoch_of(const Message& message);
 /// Rows of a step: the sum over its runs.
