@@ -166,7 +166,8 @@ BANNED = [  # (folders, excepted path pattern, words, what to do instead)
     (PURE, "", r"\bstd::\w+_distribution\b", "the distributions of base/random.hpp"),
     (PURE, "", r"\b(system|steady|high_resolution)_clock\b", "the Clock of the Environment"),
     (PURE, "", r"\b(std::random_device|std::mt19937\w*|rand\(\))", "the Random of the Environment"),
-    (PURE, r"_test\.cpp$", r"\b(getenv|std::filesystem|fopen|ifstream|ofstream)\b", "an option or Storage"),
+    (PURE, r"_test\.cpp$", r"\b(getenv|std::filesystem|fopen|ifstream|ofstream)\b",
+     "an option or Storage"),
     (PURE, "", r"\bstd::(map|set)<[^,<>]*\*", "a key by id: address order changes per run"),
     (NO_THREADS, "", r"\bstd::(jthread|thread|async|mutex|shared_mutex|recursive_mutex|lock_guard"
      r"|unique_lock|scoped_lock|condition_variable\w*)\b|\bsleep_for\b",
