@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "backends/cpu/cpu_backend.hpp"
 #include "backends/reference/reference_backend.hpp"
 
 namespace artel::backends {
@@ -21,7 +22,12 @@ Result<std::unique_ptr<Backend>> create_reference(const BackendOptions& options)
     return reference::create_reference_backend();
 }
 
+Result<std::unique_ptr<Backend>> create_cpu(const BackendOptions& options) {
+    return cpu::create_cpu_backend({.threads = options.threads, .isa = options.isa});
+}
+
 constexpr Entry kBackends[] = {
+    {"cpu", create_cpu},
     {"reference", create_reference},
 };
 

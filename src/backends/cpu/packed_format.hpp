@@ -23,7 +23,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "quant/formats.hpp"
+#include "quant/bf16.hpp"
+#include "quant/f16.hpp"
+#include "quant/f32.hpp"
+#include "quant/q4_0.hpp"
+#include "quant/q4_1.hpp"
+#include "quant/q4_k.hpp"
+#include "quant/q5_0.hpp"
+#include "quant/q5_1.hpp"
+#include "quant/q5_k.hpp"
+#include "quant/q6_k.hpp"
+#include "quant/q8_0.hpp"
 
 namespace artel::cpu {
 
@@ -73,7 +83,7 @@ template <> struct Packed<quant::Q6_K> : PackedInteger<6, 32, false, SubScales::
 
 /// Bytes of a group of eight rows of `columns` elements, which are whole blocks of F.
 template <class F>
-constexpr std::size_t group_bytes(std::size_t columns) {
+ARTEL_KERNEL_INLINE constexpr std::size_t group_bytes(std::size_t columns) {
     if constexpr (Packed<F>::kIsInteger)
         return columns / Packed<F>::kElements * Packed<F>::kBytes;
     else

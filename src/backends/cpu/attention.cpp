@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/attention.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "quant/half.hpp"
+
+namespace artel::cpu {
+
+namespace {
+
+using graph::kPageTokens;
+
+void store_element(std::byte* elements, graph::StateType type, std::uint64_t index, float value) {
+    if (type == graph::StateType::F32) {
+        std::memcpy(elements + index * sizeof(value), &value, sizeof(value));
+    } else {
+        const quant::F16Bits half = quant::f32_to_f16(value);
+        std::memcpy(elements + index * sizeof(half), &half, sizeof(half));
+    }
+}
+
+std::uint32_t page_of(const graph::PageTable& table, std::uint32_t block) {
+    return table.pages[block - table.first_page];
+}
+
+void store_row(const LayerPages& layer, std::uint32_t page, std::uint32_t offset, const float* keys,
+               const float* values) {
+    const graph::LayerState& state = layer.layer;
+    for (std::uint32_t head = 0; head < state.kv_head_count; ++head) {
+        for (std::uint32_t c = 0; c < state.key_dim; ++c)
+            store_element(layer.keys(page), layer.type, key_index(state, head, c, offset),
+                          keys[head * state.key_dim + c]);
+        for (std::uint32_t c = 0; c < state.value_dim; ++c)
+            store_element(layer.values(page), layer.type, value_index(state, head, c, offset),
+                          values[head * state.value_dim + c]);
+    }
+}
+
+/// All query heads of one kv head, for one row.
+void attend_row(const Kernels& kernels, const AttentionWork& work, const graph::PageTable& table,
+                std::uint32_t position, std::uint32_t kv_head, const float* query, float* out,
+                float* room) {
+    const LayerPages& layer = *work.layer;
+    const graph::LayerState& state = layer.layer;
+    const std::uint32_t heads = work.head_count / state.kv_head_count;
+    const std::uint32_t first = graph::first_visible(position, work.window);
+    const std::uint64_t element = graph::state_type_bytes(layer.type);
+    const AttendBlock attend =
+        layer.type == graph::StateType::F16 ? kernels.attend_f16 : kernels.attend_f32;
+    AttentionBlock block{};
+    block.key_dim = state.key_dim;
+    block.value_dim = state.value_dim;
+    block.scale = work.scale;
+    block.softcap = work.softcap;
+    constexpr std::uint32_t kHeadsMax = 16;  // states kept at once; more heads take more passes
+    for (std::uint32_t begin = 0; begin < heads; begin += kHeadsMax) {
+        const std::uint32_t count = std::min(kHeadsMax, heads - begin);
+        AttentionState states[kHeadsMax];
+        for (std::uint32_t h = 0; h < count; ++h)
+            states[h].vector = out + std::size_t{begin + h} * state.value_dim;
+        for (std::uint32_t b = first / kPageTokens; b <= position / kPageTokens; ++b) {
+            const std::uint32_t page = page_of(table, b);
+            block.keys = layer.keys(page) + key_index(state, kv_head, 0, 0) * element;
+            block.values = layer.values(page) + value_index(state, kv_head, 0, 0) * element;
+            block.first = std::max(first, b * kPageTokens) - b * kPageTokens;
+            block.end = std::min(position - b * kPageTokens + 1, kPageTokens);
+            for (std::uint32_t h = 0; h < count; ++h)
+                attend(block, query + std::size_t{begin + h} * state.key_dim, room, states[h]);
+        }
+        for (std::uint32_t h = 0; h < count; ++h)
+            kernels.scale(states[h].vector, 1.0F / states[h].sum, state.value_dim,
+                          states[h].vector);
+    }
+}
+
+}  // namespace
+
+void store_state(ThreadPool& pool, const LayerPages& layer, const graph::Graph& graph,
+                 const graph::RunInputs& inputs, const float* keys, const float* values) {
+    const graph::LayerState& state = layer.layer;
+    const auto rows = static_cast<std::uint32_t>(inputs.positions.size());
+    pool.parallel_for(rows, [&](std::uint32_t row, std::uint32_t) {
+        const std::uint32_t position = inputs.positions[row];
+        const auto& table = inputs.table(graph, inputs.sequences[row], layer.group);
+        store_row(layer, page_of(table, position / kPageTokens), position % kPageTokens,
+                  keys + std::size_t{row} * state.kv_head_count * state.key_dim,
+                  values + std::size_t{row} * state.kv_head_count * state.value_dim);
+    });
+}
+
+void attention(const Kernels& kernels, ThreadPool& pool, const AttentionWork& work,
+               const graph::Graph& graph, const graph::RunInputs& inputs) {
+    const graph::LayerState& state = work.layer->layer;
+    const auto rows = static_cast<std::uint32_t>(inputs.positions.size());
+    const std::size_t heads = work.head_count / state.kv_head_count;
+    // Pieces of one kv head follow each other, so that its pages stay in the cache.
+    pool.parallel_for(rows * state.kv_head_count, [&](std::uint32_t piece, std::uint32_t thread) {
+        const std::uint32_t row = piece % rows;
+        const std::uint32_t kv_head = piece / rows;
+        const std::size_t head = std::size_t{row} * work.head_count + kv_head * heads;
+        attend_row(kernels, work, inputs.table(graph, inputs.sequences[row], work.layer->group),
+                   inputs.positions[row], kv_head, work.query + head * state.key_dim,
+                   work.out + head * state.value_dim,
+                   work.room + std::size_t{thread} * state.value_dim);
+    });
+}
+
+}  // namespace artel::cpu
