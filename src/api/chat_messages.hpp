@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The "messages" of a chat request -> the list that a template renders: roles checked, content
 // made one string, tool-call arguments made objects, fields unknown to templates left out.
-// Include in .cpp files only together with json.hpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -3,6 +3,7 @@
 // Knows connections, limits and deadlines; knows nothing of JSON or models (HttpHandler does).
 // Threads: handler methods, disconnect callbacks and post()ed functions run on the io thread and
 // must not block; Responder may be used from any thread; create, start, stop from the owner's.
+// A client that shuts down its sending side while it waits for an answer counts as gone.
 // Every client gets an end: a Responder whose last copy goes away unused answers 500.
 #pragma once
 
@@ -32,7 +33,7 @@ struct HttpLimits {
     std::chrono::milliseconds body_timeout{30'000};
     std::chrono::milliseconds idle_timeout{60'000};   // kept alive between requests
     std::chrono::milliseconds write_timeout{30'000};  // without a byte of progress
-    std::chrono::milliseconds linger_timeout{2'000};  // reading off a refused body before closing
+    std::chrono::milliseconds linger_timeout{5'000};  // reading off a refused body before closing
     std::chrono::milliseconds sweep_interval{50};  // deadlines and disconnects are seen this late
 };
 
