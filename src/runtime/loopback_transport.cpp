@@ -32,6 +32,9 @@ class LoopbackNetwork::Door : public cluster::Transport {
     cluster::NodeId self_;
 };
 
+LoopbackNetwork::LoopbackNetwork(EventLoop& loop) : loop_(loop) {}
+LoopbackNetwork::~LoopbackNetwork() = default;
+
 cluster::Transport& LoopbackNetwork::door(cluster::NodeId id) {
     auto& door = doors_[id];
     if (!door) door = std::make_unique<Door>(*this, id);

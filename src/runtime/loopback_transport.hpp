@@ -16,7 +16,8 @@ namespace artel::runtime {
 
 class LoopbackNetwork {
   public:
-    explicit LoopbackNetwork(EventLoop& loop) : loop_(loop) {}
+    explicit LoopbackNetwork(EventLoop& loop);
+    ~LoopbackNetwork();
 
     /// The door of node `id`; lives as long as the network.
     cluster::Transport& door(cluster::NodeId id);

@@ -73,7 +73,7 @@ TEST(WorkerSupervisor, ChildReadsTheJoinKeyFromTheInheritedDescriptor) {
     std::string dir = (std::filesystem::temp_directory_path() / "artel-supervisor-XXXXXX").string();
     ASSERT_NE(::mkdtemp(dir.data()), nullptr);
     const std::string out = dir + "/seen";
-    WorkerSupervisor supervisor({{"w0", {"/bin/sh", "-c", "cat <&3 > " + out + "; sleep 60"}}},
+    WorkerSupervisor supervisor({{"w0", {"/bin/sh", "-c", "cat <&3 > " + out + "; exec sleep 60"}}},
                                 [](const std::string& name) { return "key-of-" + name; });
     supervisor.tick(at(0));
     const auto seen = [&] {

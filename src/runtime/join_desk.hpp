@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// JoinDesk: decides who may join: hands out secrets that hold for an hour and a number of uses, and
+// signs the certificates of those who show one. Secrets live in memory only. Used on the loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/clock.hpp"
+#include "net/identity.hpp"
+#include "net/join_key.hpp"
+#include "net/opening.hpp"
+
+namespace artel::runtime {
+
+class JoinDesk {
+  public:
+    explicit JoinDesk(net::ClusterAuthority authority) : authority_(std::move(authority)) {}
+
+    const net::ClusterAuthority& authority() const { return authority_; }
+    /// A key for `uses` workers; with `only_name` for the worker of that name alone.
+    Result<net::JoinKey> make_key(const std::string& address, std::uint32_t uses, TimePoint now,
+                                  const std::string& only_name = "");
+    net::EnrolReply enrol(const net::EnrolRequest& request, TimePoint now);
+
+  private:
+    struct Secret {
+        std::array<std::uint8_t, 16> bytes{};
+        std::uint32_t uses_left = 0;
+        TimePoint expires{};
+        std::string only_name;
+    };
+    net::ClusterAuthority authority_;
+    std::map<std::string, Secret> secrets_;  // by id
+};
+
+}  // namespace artel::runtime
