@@ -4,7 +4,8 @@
 
 function(artel_embed_file folder file name)
     set(source "${CMAKE_SOURCE_DIR}/src/${folder}/${file}")
-    set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY
+        CMAKE_CONFIGURE_DEPENDS "${source}")
     file(READ "${source}" text)
     get_filename_component(stem "${file}" NAME_WE)
     configure_file("${CMAKE_SOURCE_DIR}/cmake/embedded_file.hpp.in"

@@ -9,11 +9,15 @@
 // with a private-use mark in front of the characters of message strings that could begin or end a
 // control token's spelling:
 //   1. If that render without its marks equals the first, each marked character is a segment of
-//      message text.
-//   2. Else (the template compares or splits such text) only whole spellings in messages are
-//      marked, and the same holds.
-//   3. Else the origin is lost: every occurrence of a spelling that some message holds counts as
-//      text, also the template's own.
+//      message text: no control token can begin or end in a message, not even half a spelling that
+//      the template completes.
+//   2. Else (the template compares or splits such text, e.g. at "</think>") only whole spellings in
+//      messages are marked.
+//   3. If that differs too, the origin is lost: every occurrence of a spelling that some message
+//      holds counts as text, also the template's own.
+// A template that builds a spelling around a message's field ("<|" + role + "|>") means it.
+// Templates that fail on a null content or on tool arguments as JSON text are tried once more with
+// an empty content and with objects.
 #pragma once
 
 #include <chrono>

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders one untrusted chat template for the artel program; embedded in it and run with `python3 -I -c`.
+"""Renders one untrusted chat template; embedded in the artel program, run with `python3 -I -c`.
 
 Standard input and output carry frames: 4 bytes of length (little-endian), then JSON. An empty
 request asks whether the process is ready, the next opens a template, later ones render it:
-    {}                                                          -> {}
-    {"template", "bos", "eos", "control_spellings"}             -> {}
-    {"messages", "tools", "add_generation_prompt", "now"}       -> {"segments": [[text, is_template]]}
+    {}                                                     -> {}
+    {"template", "bos", "eos", "control_spellings"}        -> {}
+    {"messages", "tools", "add_generation_prompt", "now"}  -> {"segments": [[text, is_template]]}
 "messages" and "tools" are JSON texts. A failure is {"error": text, "kind": "refused" (the template
 raised it), "failed" (the template or the messages are wrong) or "limit"}.
 chat_template.hpp says how the origin of text is kept.
@@ -36,7 +36,7 @@ class Refusal(jinja2.TemplateError):
 
 
 class GenerationBlock(jinja2.ext.Extension):
-    """{% generation %} ... {% endgeneration %} marks text for training; here it is just its body."""
+    """{% generation %} ... {% endgeneration %} marks text for training; here it is its body."""
 
     tags = {"generation"}
 
