@@ -130,6 +130,8 @@ TEST(GgufIndex, KeysAreChecked) {
                 HasSubstr("'a\\xff' is not UTF-8"));
     EXPECT_THAT(message_of(RawFile(0, 1).entry("a\n", ValueType::U8).zeros(9).parse()),
                 HasSubstr("control character"));
+    EXPECT_THAT(message_of(RawFile(0, 1).entry("a\xc2\x9b", ValueType::U8).zeros(9).parse()),
+                HasSubstr("control character"));
     EXPECT_TRUE(RawFile(0, 1).entry("gr\xc3\xbc\xc3\x9f", ValueType::U8).zeros(9).parse().ok());
     // G18: the same key twice, with different types.
     EXPECT_THAT(message_of(RawFile(0, 2)

@@ -28,29 +28,26 @@ constexpr std::string_view wanted_name() {
 template <class T>
 constexpr bool kIsInteger = std::is_integral_v<T> && !std::same_as<T, bool>;
 
-/// The element as T, or nothing where its type does not widen to T.
+/// `found` as T, where it is in range, or nothing where its type does not widen to T.
+template <MetadataType T, class Found>
+Result<std::optional<T>> convert_to(const Found& found) {
+    if constexpr (kIsInteger<Found> && kIsInteger<T>) {
+        if (std::in_range<T>(found)) return static_cast<T>(found);
+        return invalid_argument("{} is out of the range of {}", found, wanted_name<T>());
+    } else if constexpr (std::floating_point<Found> && std::floating_point<T>) {
+        const T value = static_cast<T>(found);
+        if (std::isfinite(value)) return value;
+        return invalid_argument("{} is not a finite {}", found, wanted_name<T>());
+    } else if constexpr (std::same_as<Found, T>) {
+        return found;
+    } else {
+        return std::nullopt;
+    }
+}
+
 template <MetadataType T>
 Result<std::optional<T>> convert(const Value::Element& element) {
-    return std::visit(
-        [](const auto& found) -> Result<std::optional<T>> {
-            using Found = std::decay_t<decltype(found)>;
-            if constexpr (std::same_as<Found, T> && !std::floating_point<T>) {
-                return found;
-            } else if constexpr (kIsInteger<Found> && kIsInteger<T>) {
-                if (!std::in_range<T>(found))
-                    return invalid_argument("{} is out of the range of {}", found,
-                                            wanted_name<T>());
-                return static_cast<T>(found);
-            } else if constexpr (std::floating_point<Found> && std::floating_point<T>) {
-                const auto value = static_cast<T>(found);
-                if (!std::isfinite(value))
-                    return invalid_argument("{} is not a finite {}", found, wanted_name<T>());
-                return value;
-            } else {
-                return std::nullopt;
-            }
-        },
-        element);
+    return std::visit([](const auto& found) { return convert_to<T>(found); }, element);
 }
 
 template <MetadataType T>

@@ -44,7 +44,9 @@ Error check_name(std::string_view noun, std::string_view name) {
     for (std::size_t i = 0; i < name.size();) {
         const std::size_t length = utf8_length(name, i);
         if (length == 0) return invalid_argument("{} {} is not UTF-8", noun, quote_name(name));
-        if (length == 1 && (byte_at(name, i) < 0x20 || byte_at(name, i) == 0x7F))
+        const bool is_low = length == 1 && (byte_at(name, i) < 0x20 || byte_at(name, i) == 0x7F);
+        const bool is_high = byte_at(name, i) == 0xC2 && byte_at(name, i + 1) < 0xA0;
+        if (is_low || is_high)
             return invalid_argument("{} {} has a control character", noun, quote_name(name));
         i += length;
     }
