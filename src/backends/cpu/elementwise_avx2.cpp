@@ -76,7 +76,7 @@ ARTEL_KERNEL_INLINE __m256 silu(__m256 x) {
 }
 
 ARTEL_KERNEL_INLINE __m256 gelu_tanh(__m256 x) {
-    const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(-0x1.2444f6p-4F), _mm256_mul_ps(x, x),
+    const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(-0x1.2444f2p-4F), _mm256_mul_ps(x, x),
                                          _mm256_set1_ps(-0x1.988454p0F));
     const __m256 power = exact_exp(_mm256_mul_ps(x, slope));
     return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0F), power));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU class bit for bit: every instruction set and thread count gives the same bytes, a row's
-// bytes do not depend on the rows beside it, and MatMul is the rule of graph/arithmetic.hpp written
-// out from the file's own layout.
+// The paths of the CPU class against each other, bit for bit, over shapes and sizes that only they
+// can disagree on: tails of vectors, tiles and groups, the largest products, more threads than
+// pieces. exact_order_test.cpp compares them with the rules themselves.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "conformance/exact_model.hpp"
 #include "conformance/session.hpp"
-#include "graph/activation_rounding.hpp"
 #include "quant/formats.hpp"
 
 namespace artel::conformance {
@@ -54,17 +54,17 @@ void expect_one_answer(const graph::Graph& graph, const TestWeights& weights,
     }
 }
 
-TEST(CpuClass, CoversTheInstructionSetsOfThisMachine) {
+TEST(CpuPaths, CoversTheInstructionSetsOfThisMachine) {
     const std::vector<Subject> subjects = cpu_class();
     ASSERT_FALSE(subjects.empty());
     EXPECT_EQ(subjects.front().isa, "scalar");
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        EXPECT_EQ(subjects.back().isa, "avx2");
+    const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    EXPECT_EQ(subjects.back().isa, has_avx2 ? "avx2" : "scalar");
 #endif
 }
 
-class ExactMatMul : public testing::TestWithParam<quant::FormatId> {
+class MatMulPaths : public testing::TestWithParam<quant::FormatId> {
   protected:
     std::uint64_t columns_of(std::uint64_t blocks) const {
         return blocks *
@@ -78,7 +78,7 @@ class ExactMatMul : public testing::TestWithParam<quant::FormatId> {
     }
 };
 
-TEST_P(ExactMatMul, HasOneAnswerForEveryShape) {
+TEST_P(MatMulPaths, HasOneAnswerForEveryShape) {
     for (const std::uint32_t rows : {1U, 3U, 17U})
         for (const std::uint64_t outputs : {1U, 7U, 33U})
             for (const std::uint64_t blocks : {1U, 3U}) {
@@ -91,79 +91,6 @@ TEST_P(ExactMatMul, HasOneAnswerForEveryShape) {
                 step.inputs = {random_floats(random, rows * columns)};
                 expect_one_answer(matmul_graph(weights, outputs, columns), weights, {step});
             }
-}
-
-/// One output by the rule, from a row of the file.
-template <class F>
-float ruled_output(const std::vector<std::byte>& row, const std::vector<float>& x) {
-    float acc = 0;
-    float low = 0;
-    if constexpr (F::kBlockElements == 1) {
-        for (std::size_t k = 0; k < x.size(); ++k) {
-            float w = 0;
-            F::decode(quant::load_block<F>(row.data(), k), &w);
-            acc = std::fma(x[k], w, acc);
-        }
-        return acc;
-    } else {
-        std::vector<std::int8_t> q(x.size());
-        std::vector<float> d(x.size() / 32);
-        graph::round_activations(x.data(), x.size(), q.data(), d.data());
-        for (std::size_t piece = 0; piece < d.size(); ++piece) {
-            const std::size_t first = piece * 32 % F::kBlockElements;  // within the block
-            const auto block = quant::load_block<F>(row.data(), piece * 32 / F::kBlockElements);
-            std::int8_t w[F::kBlockElements];
-            F::unpack(block, w);
-            int dots[2] = {};
-            int sum = 0;
-            for (std::size_t i = 0; i < 32; ++i) {
-                dots[i / 16] += w[first + i] * q[piece * 32 + i];
-                sum += q[piece * 32 + i];
-            }
-            int dot = dots[0] + dots[1];
-            float offset = 0;
-            if constexpr (requires { block.minimum; }) offset = quant::f16_to_f32(block.minimum);
-            if constexpr (requires { F::unpack_scales; }) {
-                std::uint8_t scales[8];
-                std::uint8_t minima[8];
-                F::unpack_scales(block, scales, minima);
-                dot *= scales[first / 32];
-                sum *= minima[first / 32];
-                offset = -offset;
-            } else if constexpr (requires { block.scales; }) {
-                dot = block.scales[first / 16] * dots[0] + block.scales[first / 16 + 1] * dots[1];
-            }
-            acc = std::fma(static_cast<float>(dot), quant::f16_to_f32(block.scale) * d[piece], acc);
-            low = std::fma(static_cast<float>(sum), offset * d[piece], low);
-        }
-        return acc + low;
-    }
-}
-
-TEST_P(ExactMatMul, IsTheRuleWrittenOut) {
-    const std::uint64_t columns = columns_of(5);
-    TestWeights weights(31);
-    weights.add("w", GetParam(), 19, columns);
-    const graph::Graph graph = matmul_graph(weights, 19, columns);
-    Random random(32);
-    TestStep step = TestStep::run_of(0, 5);
-    step.inputs = {random_floats(random, 5 * columns)};
-    const std::size_t row_bytes = weights.bytes("w").size() / 19;
-    Outputs expected(1);
-    for (std::size_t r = 0; r < 5; ++r) {
-        const float* first = step.inputs[0].data() + r * columns;
-        const std::vector<float> x(first, first + columns);
-        for (std::size_t n = 0; n < 19; ++n) {
-            const std::byte* bytes = weights.bytes("w").data() + n * row_bytes;
-            const std::vector<std::byte> row(bytes, bytes + row_bytes);
-            expected[0].push_back(quant::with_format(
-                GetParam(), [&]<quant::Format F>() { return ruled_output<F>(row, x); }));
-        }
-    }
-    for (const Subject& subject : cpu_class()) {
-        SCOPED_TRACE(subject.name());
-        expect_equal(Session(subject, graph, weights).run(step), expected);
-    }
 }
 
 /// The largest quants and sub-scales that the format has, with scales as they are.
@@ -188,7 +115,7 @@ void enlarge(std::vector<std::byte>& bytes) {
 }
 
 // The largest products: nothing may saturate.
-TEST_P(ExactMatMul, TakesTheLargestQuantsAndActivations) {
+TEST_P(MatMulPaths, TakesTheLargestQuantsAndActivations) {
     const std::uint64_t columns = columns_of(1);
     TestWeights weights(41);
     weights.add("w", GetParam(), 8, columns);
@@ -201,11 +128,9 @@ TEST_P(ExactMatMul, TakesTheLargestQuantsAndActivations) {
     Outputs expected(1);
     for (std::size_t r = 0; r < 2; ++r)
         for (std::size_t n = 0; n < 8; ++n) {
-            const std::byte* bytes = weights.bytes("w").data() + n * row_bytes;
-            const std::vector<std::byte> row(bytes, bytes + row_bytes);
             const std::vector<float> x(columns, r == 0 ? -1.0F : 1.0F);
-            expected[0].push_back(quant::with_format(
-                GetParam(), [&]<quant::Format F>() { return ruled_output<F>(row, x); }));
+            expected[0].push_back(exact_dot(
+                GetParam(), std::span(weights.bytes("w")).subspan(n * row_bytes, row_bytes), x));
         }
     for (const Subject& subject : cpu_class()) {
         SCOPED_TRACE(subject.name());
@@ -213,7 +138,7 @@ TEST_P(ExactMatMul, TakesTheLargestQuantsAndActivations) {
     }
 }
 
-TEST_P(ExactMatMul, ARowIsTheSameAloneAndAmongOthers) {
+TEST_P(MatMulPaths, ARowIsTheSameAloneAndAmongOthers) {
     const std::uint64_t columns = columns_of(3);
     TestWeights weights(51);
     weights.add("w", GetParam(), 33, columns);
@@ -241,12 +166,12 @@ std::vector<quant::FormatId> every_format() {
     return formats;
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ExactMatMul, testing::ValuesIn(every_format()),
+INSTANTIATE_TEST_SUITE_P(Formats, MatMulPaths, testing::ValuesIn(every_format()),
                          [](const auto& param) {
                              return std::string(quant::format_traits(param.param).name);
                          });
 
-TEST(ExactOps, HaveOneAnswer) {
+TEST(OpPaths, HaveOneAnswer) {
     for (const std::uint64_t columns : {1U, 7U, 17U, 40U, 100U, 576U}) {
         SCOPED_TRACE(columns);
         TestWeights weights(61);
@@ -276,21 +201,21 @@ TEST(ExactOps, HaveOneAnswer) {
     }
 }
 
-struct ExactAttentionCase {
+struct AttentionShape {
     graph::LayerState layer;
     std::uint32_t heads;
     std::uint32_t window;
     float softcap;
 };
 
-TEST(ExactAttention, HasOneAnswerHoweverTheTokensWereCut) {
-    const ExactAttentionCase cases[] = {{{3, 64, 64}, 9, 0, 0},
-                                        {{1, 20, 12}, 5, 0, 0},
-                                        {{1, 256, 256}, 4, 70, 0},
-                                        {{2, 8, 76}, 40, 0, 5},
-                                        {{1, 1, 1}, 1, 1, 0}};
+TEST(AttentionPaths, HasOneAnswerHoweverTheTokensWereCut) {
+    const AttentionShape cases[] = {{{3, 64, 64}, 9, 0, 0},
+                                    {{1, 20, 12}, 5, 0, 0},
+                                    {{1, 256, 256}, 4, 70, 0},
+                                    {{2, 8, 76}, 40, 0, 5},
+                                    {{1, 1, 1}, 1, 1, 0}};
     constexpr std::uint32_t kTokens = 150;
-    for (const ExactAttentionCase& c : cases)
+    for (const AttentionShape& c : cases)
         for (const auto type : {graph::StateType::F16, graph::StateType::F32}) {
             SCOPED_TRACE(fmt::format("{} heads, key_dim {}", c.heads, c.layer.key_dim));
             const TestWeights weights(0);
