@@ -19,5 +19,9 @@ void add_inspect_command(CLI::App& app, Command& run);
 void add_tokenize_command(CLI::App& app, Command& run);
 void add_detokenize_command(CLI::App& app, Command& run);
 void add_render_command(CLI::App& app, Command& run);
+void add_eval_command(CLI::App& app, Command& run);
+void add_run_command(CLI::App& app, Command& run);
+void add_serve_command(CLI::App& app, Command& run);
+void add_worker_command(CLI::App& app, Command& run);
 
 }  // namespace artel::cli

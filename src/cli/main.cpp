@@ -22,6 +22,10 @@ int main(int argc, char** argv) {
     cli::add_tokenize_command(app, run);
     cli::add_detokenize_command(app, run);
     cli::add_render_command(app, run);
+    cli::add_eval_command(app, run);
+    cli::add_run_command(app, run);
+    cli::add_serve_command(app, run);
+    cli::add_worker_command(app, run);
 
     try {
         app.parse(argc, argv);

@@ -41,6 +41,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
     command.add_option("--state-type", options.state_type, "Type of keys and values in the state")
         ->check(CLI::IsMember({"f16", "f32"}))
         ->capture_default_str();
+    command.add_option("--device", options.device, "Backend to compute with (default: cpu)");
     command
         .add_option("--chat-template", options.chat_template,
                     "Jinja file to use instead of the model's own template")

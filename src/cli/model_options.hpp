@@ -20,6 +20,7 @@ struct ModelOptions {
     std::vector<std::uint32_t> split;  // layers of each worker in order; empty: planned
     std::uint32_t context = 0;         // 0: not given
     std::string state_type = "f16";    // "f16" or "f32"
+    std::string device;                // backend by name; empty: the best this build has
     std::string chat_template;         // path of a Jinja file; empty: the model's own
 
     /// Workers that the options ask for: --local-workers, else the parts of --split, else 1.
