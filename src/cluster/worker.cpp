@@ -93,6 +93,7 @@ void Worker::check_peers(TimePoint now) {
         }
         if (is_neighbour(node) && (is_gone || (peer.is_connected && is_silent)))
             report_lost(node, peer, is_gone ? "the link closed" : "the link is silent");
+        if (is_neighbour(node) && peer.is_connected && is_silent) renew_link(node, peer, now);
         if (is_gone && !is_neighbour(node))
             it = peers_.erase(it);
         else
@@ -108,6 +109,15 @@ void Worker::check_peers(TimePoint now) {
         options_.coordinator,
         protocol::PeerLost{assignment_->epoch, assignment_->next,
                            "cannot reach it at " + assignment_->next_address});
+}
+
+/// A silent link may be half-open: the peer restarted and never heard of it. Only a new one helps.
+void Worker::renew_link(NodeId node, Peer& peer, TimePoint now) {
+    ARTEL_COVERED(environment_, "worker renews a silent link");
+    peer.is_connected = false;
+    peer.link_lost = now;
+    environment_.transport.disconnect(node);
+    if (node == assignment_->next) environment_.transport.connect(node, assignment_->next_address);
 }
 
 void Worker::report_lost(NodeId node, Peer& peer, const std::string& reason) {

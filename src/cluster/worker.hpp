@@ -95,6 +95,7 @@ class Worker final : public Node {
     NodeId step_source() const;
 
     void send_heartbeats(TimePoint now);
+    void renew_link(NodeId node, Peer& peer, TimePoint now);
     void check_peers(TimePoint now);
     void report_lost(NodeId node, Peer& peer, const std::string& reason);
     bool is_neighbour(NodeId peer) const;
