@@ -36,6 +36,7 @@ void HashExecutor::cancel(cluster::Epoch) {
     pages_.clear();
     page_owners_.clear();
     is_busy_ = false;
+    is_broken_ = false;
     ++generation_;
     if (assignment_) tables_ = cluster::StageTables(*assignment_);
 }
@@ -111,8 +112,9 @@ StepOutcome HashExecutor::compute(const protocol::Step& step) {
                         .activations = {},
                         .tokens = {},
                         .logits = {}};
-    if (device_.fails_next_step) {
+    if (device_.fails_next_step || is_broken_) {
         device_.fails_next_step = false;
+        is_broken_ = true;  // what follows would build on what is missing
         outcome.error = unavailable("device lost");
         return outcome;
     }

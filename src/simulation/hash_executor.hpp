@@ -65,6 +65,7 @@ class HashExecutor final : public cluster::Executor {
     std::map<std::pair<std::uint32_t, protocol::PageId>, protocol::SequenceId> page_owners_;
     std::deque<protocol::Step> waiting_;
     bool is_busy_ = false;
+    bool is_broken_ = false;  // since a device error, until the next cancel
     TimePoint busy_since_{};
     std::uint64_t generation_ = 0;  // of the state; a cancel begins a new one
     std::uint64_t steps_done_ = 0;

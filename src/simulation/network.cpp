@@ -89,10 +89,10 @@ void Network::connect(NodeId from, NodeId to) {
 
 void Network::dial(NodeId from, NodeId to) {
     queue_.after(quality(from, to).latency * 4, [this, from, to] {  // TCP and TLS handshakes
-        if (!dialling_.contains({from, to}) || !is_up_(from)) return;
+        if (!dialling_.contains({from, to})) return;
         Link& link = links_[ordered(from, to)];
         if (link.is_up) return;
-        if (!is_up_(to) || blocked_.contains({from, to}) || blocked_.contains({to, from}))
+        if (!is_up_(from) || !is_up_(to) || blocked_.contains({from, to}) || blocked_.contains({to, from}))
             return dial_later(from, to, std::chrono::milliseconds(100));
         tell_half_open(from, to);
         tell_half_open(to, from);
@@ -106,7 +106,7 @@ void Network::dial(NodeId from, NodeId to) {
 
 void Network::dial_later(NodeId from, NodeId to, Duration delay) {
     queue_.after(delay, [this, from, to] {
-        if (dialling_.contains({from, to}) && is_up_(from)) dial(from, to);
+        if (dialling_.contains({from, to})) dial(from, to);
     });
 }
 
