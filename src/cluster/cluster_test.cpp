@@ -367,5 +367,51 @@ TEST(Cluster, AnExplicitSplitMayGiveAnEndToAWorkerWithoutLayers) {
     EXPECT_EQ(sink->tokens[0], oracle(request, 4));
 }
 
+// The tests above can fail: each deliberate bug changes what comes out.
+TEST(ClusterCanaries, SharedPagesChangeTokens) {
+    CoordinatorOptions given = options(4, 2);
+    given.canaries.frees_pages_twice = true;
+    auto cluster = make_cluster(given);
+    ASSERT_TRUE(cluster->run_until_serving());
+    std::vector<Request> requests;
+    std::vector<std::shared_ptr<CollectingSink>> sinks;
+    for (TokenId salt = 0; salt < 6; ++salt) {
+        requests.push_back(TestCluster::request(60 + salt * 20, 100, salt));
+        sinks.push_back(cluster->submit(requests.back()));
+    }
+    cluster->run(30s);
+    int wrong = 0;
+    for (std::size_t i = 0; i < sinks.size(); ++i)
+        wrong += sinks[i]->tokens[0] != oracle(requests[i], 4) ? 1 : 0;
+    EXPECT_GT(wrong, 0);
+}
+
+TEST(ClusterCanaries, ALayerHeldTwiceChangesTokensOrIsRefused) {
+    CoordinatorOptions given = options(4, 2);
+    given.canaries.counts_a_layer_twice = true;
+    auto cluster = make_cluster(given);
+    ASSERT_TRUE(cluster->run_until_serving());
+    const Request request = TestCluster::request(30, 20);
+    auto sink = cluster->submit(request);
+    cluster->run(5s);
+    EXPECT_NE(sink->tokens[0], oracle(request, 4));
+}
+
+TEST(ClusterCanaries, WithoutSendingAgainABrokenLinkHurts) {
+    const Request request = TestCluster::request(300, 200);
+    auto cluster = std::make_unique<TestCluster>(options(6, 3));
+    cluster->worker_canaries.forgets_resend = true;
+    for (const char* name : {"a", "b", "c"}) cluster->add_worker(name);
+    ASSERT_TRUE(cluster->run_until_serving());
+    auto sink = cluster->submit(request);
+    for (int i = 0; i < 20; ++i) {
+        cluster->run(std::chrono::microseconds(20300 + 1700 * i));
+        cluster->break_link("a", "b");
+        cluster->run(150ms);
+    }
+    cluster->run(20s);
+    EXPECT_EQ(sink->failures.size(), 1U);
+}
+
 }  // namespace
 }  // namespace artel::cluster

@@ -23,10 +23,11 @@
 namespace artel::cluster {
 
 struct PlanRequest {
-    std::uint32_t context = 0;         // 0: the largest that fits, up to the model's
-    std::uint32_t parallel = 1;        // sequences in flight
-    std::uint32_t chunk_rows = 512;    // windowed groups keep the window and the chunks in flight
-    std::vector<std::uint32_t> split;  // layers of each worker in order; empty: planner decides
+    std::uint32_t context = 0;       // 0: the largest that fits, up to the model's
+    std::uint32_t parallel = 1;      // sequences in flight
+    std::uint32_t chunk_rows = 512;  // windowed groups keep the window and the chunks in flight
+    std::vector<std::uint32_t> split =
+        {};  // layers of each worker in order; empty: planner decides
 };
 
 struct PlanStage {

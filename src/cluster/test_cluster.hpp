@@ -88,9 +88,7 @@ class TestNode final : public Transport, public Executor, public Storage, public
     void put(const std::string& key, std::vector<std::byte> record) override;
     void note(Severity, const std::string& text) override { notes.push_back(text); }
     void covered(std::string_view mark) override { marks.insert(std::string(mark)); }
-    void worker_lost(NodeId, const std::string& name, const Error&) override {
-        lost.push_back(name);
-    }
+    void worker_lost(NodeId, const std::string& who, const Error&) override { lost.push_back(who); }
     void health_changed() override {}
 
     NodeId id() const { return protocol::node_id(name); }
@@ -253,6 +251,7 @@ class TestCluster {
     bool is_linked(NodeId a, NodeId b) const { return links_.contains(key(a, b)); }
 
     VirtualTime time;
+    WorkerCanaries worker_canaries;        // of workers started from now on
     std::vector<std::string> unencodable;  // must stay empty
 
   private:
@@ -283,6 +282,7 @@ class TestCluster {
         options.report.listen_address = name + ":1";
         options.coordinator = protocol::node_id("coordinator");
         options.coordinator_address = "coordinator:1";
+        options.canaries = worker_canaries;
         if (const auto record = home.records.find("worker.epoch"); record != home.records.end())
             options.stored_epoch = *read_epoch(record->second);
         home.is_running = true;
