@@ -25,6 +25,14 @@ Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const ModelText& 
                                       text::chat_template_options(*model.tokenizer));
 }
 
+Result<std::unique_ptr<text::ChatTemplate>> open_chat_template(const ModelText& model,
+                                                               const std::string& file) {
+    if (file.empty()) return load_chat_template(model);
+    ARTEL_ASSIGN(std::string source, read_file(file, text::ChatTemplate::kTemplateBytesMax));
+    return text::ChatTemplate::create(std::move(source),
+                                      text::chat_template_options(*model.tokenizer));
+}
+
 Result<std::string> read_standard_input() {
     std::string bytes;
     std::vector<char> part(1 << 16);

@@ -25,6 +25,10 @@ Result<ModelText> load_model_text(const std::string& path);
 /// The model's own template. Errors: FailedPrecondition where the file has none.
 Result<std::unique_ptr<text::ChatTemplate>> load_chat_template(const ModelText& model);
 
+/// The template in `file`, or the model's own where `file` is empty.
+Result<std::unique_ptr<text::ChatTemplate>> open_chat_template(const ModelText& model,
+                                                               const std::string& file);
+
 /// Standard input to its end.
 Result<std::string> read_standard_input();
 /// To standard output, exactly.

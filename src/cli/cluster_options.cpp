@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cluster_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace artel::cli {
+
+void add_cluster_options(CLI::App& command, ClusterOptions& options) {
+    command.add_option("--parallel", options.parallel, "Answers computed at the same time")
+        ->check(CLI::Range(1U, 1024U))
+        ->capture_default_str();
+    command
+        .add_option("--expect-workers", options.expect_workers, "Workers that join from elsewhere")
+        ->check(CLI::Range(1U, 64U));
+    command.add_option("--worker-listen", options.worker_listen, "Address where workers join")
+        ->capture_default_str();
+    command.add_option("--join-key-file", options.join_key_file, "File to write the join key to");
+    command.add_option("--state-dir", options.state_dir,
+                       "Where the cluster's identity and term are kept");
+}
+
+runtime::ClusterServiceOptions service_options(const ModelOptions& model,
+                                               const ClusterOptions& cluster) {
+    runtime::ClusterServiceOptions options;
+    options.model = model.model;
+    options.local_workers = model.local_workers;
+    // One machine to begin with: a single child, so that a crash of the engine leaves the API up.
+    if (options.local_workers == 0 && cluster.expect_workers == 0)
+        options.local_workers = model.worker_count();
+    options.expect_workers = cluster.expect_workers;
+    options.threads = model.threads;
+    options.split = model.split;
+    options.context = model.context;
+    options.parallel = cluster.parallel;
+    options.chunk = cluster.chunk;
+    options.has_f32_state = model.state_type == "f32";
+    options.worker_listen = cluster.worker_listen;
+    options.join_key_file = cluster.join_key_file;
+    options.state_dir =
+        cluster.state_dir.empty() ? default_state_dir("coordinator") : cluster.state_dir;
+    options.program = program_path();
+    options.log_level = cluster.log_level;
+    return options;
+}
+
+std::string default_state_dir(const std::string& name) {
+    const char* const state = std::getenv("XDG_STATE_HOME");
+    const char* const home = std::getenv("HOME");
+    const std::filesystem::path base =
+        state != nullptr && *state != '\0' ? std::filesystem::path(state)
+        : home != nullptr                  ? std::filesystem::path(home) / ".local" / "state"
+                                           : std::filesystem::temp_directory_path();
+    return base / "artel" / name;
+}
+
+std::string program_path() {
+    std::error_code failure;
+    const auto path = std::filesystem::read_symlink("/proc/self/exe", failure);
+    return failure ? std::string("artel") : path.string();
+}
+
+}  // namespace artel::cli

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of commands that run a cluster (serve; run, eval and bench with worker processes),
+// and how they become options of the service.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+
+#include "cli/model_options.hpp"
+#include "runtime/cluster_service.hpp"
+
+namespace artel::cli {
+
+struct ClusterOptions {
+    std::uint32_t parallel = 4;
+    std::uint32_t chunk = 256;
+    std::uint32_t expect_workers = 0;
+    std::string worker_listen = "127.0.0.1:0";
+    std::string join_key_file;
+    std::string state_dir;
+    std::string log_level = "info";
+};
+
+void add_cluster_options(CLI::App& command, ClusterOptions& options);
+runtime::ClusterServiceOptions service_options(const ModelOptions& model,
+                                               const ClusterOptions& cluster);
+
+/// Where a node keeps what must outlive it: XDG_STATE_HOME/artel/NAME, else
+/// ~/.local/state/artel/NAME.
+std::string default_state_dir(const std::string& name);
+/// This very program, to be started again as a worker.
+std::string program_path();
+
+}  // namespace artel::cli

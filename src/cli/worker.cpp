@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// artel worker: one machine's share of a cluster.
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "base/byte_count.hpp"
+#include "base/file.hpp"
+#include "base/log.hpp"
+#include "cli/cluster_options.hpp"
+#include "cli/commands.hpp"
+#include "runtime/worker_node.hpp"
+
+namespace artel::cli {
+namespace {
+
+struct WorkerCommand {
+    std::string join;
+    std::string memory;
+    std::vector<std::string> model_dirs;
+    runtime::WorkerNodeOptions node;
+};
+
+/// --join KEY, --join @FILE, or the environment.
+Result<std::string> join_key_text(const std::string& option) {
+    constexpr std::uint64_t kKeyBytesMax = 4096;
+    if (option.empty()) {
+        const char* const key = std::getenv("ARTEL_JOIN_KEY");
+        return std::string(key != nullptr ? key : "");
+    }
+    if (option.front() != '@') return option;
+    return read_file(option.substr(1), kKeyBytesMax);
+}
+
+std::string host_name() {
+    char name[65] = "worker";
+    ::gethostname(name, sizeof(name) - 1);
+    return name;
+}
+
+Error work(WorkerCommand command) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+
+    runtime::WorkerNodeOptions& node = command.node;
+    ARTEL_ASSIGN(node.join_key, join_key_text(command.join));
+    if (!command.memory.empty()) {
+        ARTEL_ASSIGN(node.memory_bytes, parse_byte_count(command.memory));
+    }
+    if (node.name.empty()) node.name = host_name();
+    if (node.threads == 0) node.threads = std::max(1U, std::thread::hardware_concurrency());
+    if (node.state_dir.empty()) node.state_dir = default_state_dir("worker-" + node.name);
+    if (node.cache_dir.empty()) node.cache_dir = node.state_dir / "cache";
+    for (const std::string& directory : command.model_dirs) node.model_dirs.emplace_back(directory);
+
+    runtime::EventLoop loop;
+    ARTEL_ASSIGN(auto worker, runtime::WorkerNode::create(loop, node));
+    loop.run([&] { worker->start(); });
+    log_info("worker is up", {{"name", node.name}, {"listen", worker->listen_address()}});
+    int number = 0;
+    sigwait(&signals, &number);
+    log_info("worker stops", {{"signal", number}});
+    worker->stop();
+    loop.stop();
+    return ok();
+}
+
+}  // namespace
+
+void add_worker_command(CLI::App& app, Command& run) {
+    auto* command = app.add_subcommand("worker", "Hold a share of a model for a cluster");
+    const auto options = std::make_shared<WorkerCommand>();
+    command->add_option("--join", options->join,
+                        "Join key, or @FILE that holds it (or ARTEL_JOIN_KEY in the environment)");
+    command->add_option("--listen", options->node.listen, "Where neighbours reach this worker")
+        ->capture_default_str();
+    command->add_option("--advertise", options->node.advertise,
+                        "The address given to neighbours, if not that of --listen");
+    command->add_option("--state-dir", options->node.state_dir,
+                        "Where certificate and epoch are kept");
+    command->add_option("--name", options->node.name,
+                        "This worker's name in the cluster; default: the host's");
+    command->add_option("--memory", options->memory,
+                        "Memory that it may use, e.g. 14GiB; default: what is available");
+    options->node.threads = 0;
+    command->add_option("--threads", options->node.threads,
+                        "Threads that compute; default: all cores");
+    command->add_option("--device", options->node.device, "Backend to compute with")
+        ->capture_default_str();
+    command->add_option("--model-dir", options->model_dirs,
+                        "Directory with local copies of models");
+    command->add_option("--cache-dir", options->node.cache_dir, "Where streamed weights are kept");
+    command->callback([&run, options] { run = [options] { return work(*options); }; });
+}
+
+}  // namespace artel::cli
