@@ -187,7 +187,8 @@ class Server:
 def chat_command(url):
     body = {"model": "default", "stream": True, "max_tokens": 48, "temperature": 0,
             "stream_options": {"include_usage": True},
-            "messages": [{"role": "user", "content": QUESTION}]}
+            "messages": [{"role": "system", "content": "You answer in one short sentence."},
+                         {"role": "user", "content": QUESTION}]}
     models = json.loads(http_get(url + "/v1/models")[1] or "{}").get("data", [])
     if models:
         body["model"] = models[0]["id"]

@@ -9,7 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-FRANCE = [{"role": "user", "content": "What is the capital of France?"}]
+FRANCE = [{"role": "system", "content": "You answer in one short sentence."},
+          {"role": "user", "content": "What is the capital of France?"}]
 
 
 class Server:
