@@ -40,4 +40,16 @@ WorkerProfile worker_profile(const protocol::WorkerReport& report, const ModelPr
     return profile;
 }
 
+void even_out_twins(std::vector<WorkerProfile>& workers) {
+    const auto are_twins = [](const WorkerProfile& a, const WorkerProfile& b) {
+        return !a.machine_id.empty() && a.machine_id == b.machine_id &&
+               a.flops_per_second == b.flops_per_second && a.arithmetic_class == b.arithmetic_class;
+    };
+    for (WorkerProfile& worker : workers)
+        for (const WorkerProfile& other : workers)
+            if (are_twins(worker, other))
+                worker.bandwidth_bytes_per_second =
+                    std::max(worker.bandwidth_bytes_per_second, other.bandwidth_bytes_per_second);
+}
+
 }  // namespace artel::cluster

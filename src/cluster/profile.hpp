@@ -70,4 +70,8 @@ struct WorkerProfile {
 /// `model`.
 WorkerProfile worker_profile(const protocol::WorkerReport& report, const ModelProfile& model);
 
+/// Workers of one machine with alike devices get one measured rate, the best of theirs: they probed
+/// at the same time and in each other's way, and the difference says nothing.
+void even_out_twins(std::vector<WorkerProfile>& workers);
+
 }  // namespace artel::cluster
