@@ -65,19 +65,23 @@ std::uint64_t read_bandwidth(std::uint32_t threads) {
     constexpr std::size_t kBytes = 48U << 20;
     std::vector<std::uint64_t> memory(kBytes / 8, 1);
     std::vector<std::uint64_t> sums(threads);
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::thread> readers;
     const std::size_t piece = memory.size() / threads;
-    for (std::uint32_t t = 0; t < threads; ++t)
-        readers.emplace_back([&, t] {
-            std::uint64_t sum[8] = {};
-            for (std::size_t i = t * piece; i + 8 <= (t + 1) * piece; i += 8)
-                for (std::size_t lane = 0; lane < 8; ++lane) sum[lane] += memory[i + lane];
-            for (const std::uint64_t part : sum) sums[t] += part;
-        });
-    for (std::thread& reader : readers) reader.join();
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const auto pass = [&] {
+        const auto begin = std::chrono::steady_clock::now();
+        std::vector<std::thread> readers;
+        for (std::uint32_t t = 0; t < threads; ++t)
+            readers.emplace_back([&, t] {
+                std::uint64_t sum[8] = {};
+                for (std::size_t i = t * piece; i + 8 <= (t + 1) * piece; i += 8)
+                    for (std::size_t lane = 0; lane < 8; ++lane) sum[lane] += memory[i + lane];
+                for (const std::uint64_t part : sum) sums[t] += part;
+            });
+        for (std::thread& reader : readers) reader.join();
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    double seconds = pass();
+    for (int again = 0; again < 4; ++again)
+        seconds = std::min(seconds, pass());  // others are busy too
     std::uint64_t checked = 0;
     for (const std::uint64_t sum : sums) checked += sum;
     return checked == 0
