@@ -82,26 +82,20 @@ void HashExecutor::start_next() {
     });
 }
 
+/// A page belongs to the sequence that it was given to last. Whoever had it before may still be in
+/// the tables (its drop can travel in another lane) but must not run again.
 void HashExecutor::check_pages(const protocol::Step& step) {
-    for (const SequenceId dropped : step.drops)
-        std::erase_if(page_owners_, [&](const auto& entry) { return entry.second == dropped; });
-    for (const protocol::PageTableChange& change : step.page_changes) {
-        // Pages before first_valid are no longer this sequence's.
-        std::erase_if(page_owners_, [&](const auto& entry) {
-            if (entry.second != change.sequence || entry.first.first != change.group.value)
-                return false;
-            const auto& table = tables_.sequence(change.sequence).tables[change.group.value];
-            return std::find(table.pages.begin(), table.pages.end(), entry.first.second) ==
-                   table.pages.end();
-        });
-        for (const protocol::PageId page : change.pages) {
-            const auto [place, is_new] =
-                page_owners_.emplace(std::pair{change.group.value, page}, change.sequence);
-            if (!is_new && place->second != change.sequence)
-                on_violation_(fmt::format("page {} of group {} is owned by sequences {} and {}",
-                                          page.value, change.group.value, place->second.value,
-                                          change.sequence.value));
-        }
+    for (const protocol::PageTableChange& change : step.page_changes)
+        for (const protocol::PageId page : change.pages)
+            page_owners_[{change.group.value, page}] = change.sequence;
+    for (const protocol::StepRun& run : step.runs) {
+        const auto& tables = tables_.sequence(run.sequence).tables;
+        for (std::uint32_t group = 0; group < tables.size(); ++group)
+            for (const protocol::PageId page : tables[group].pages)
+                if (const SequenceId owner = page_owners_[{group, page}]; owner != run.sequence)
+                    on_violation_(fmt::format(
+                        "page {} of group {} is owned by sequence {}, but {} runs with it",
+                        page.value, group, owner.value, run.sequence.value));
     }
 }
 

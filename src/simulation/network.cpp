@@ -92,7 +92,8 @@ void Network::dial(NodeId from, NodeId to) {
         if (!dialling_.contains({from, to})) return;
         Link& link = links_[ordered(from, to)];
         if (link.is_up) return;
-        if (!is_up_(from) || !is_up_(to) || blocked_.contains({from, to}) || blocked_.contains({to, from}))
+        if (!is_up_(from) || !is_up_(to) || blocked_.contains({from, to}) ||
+            blocked_.contains({to, from}))
             return dial_later(from, to, std::chrono::milliseconds(100));
         tell_half_open(from, to);
         tell_half_open(to, from);
