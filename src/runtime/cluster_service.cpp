@@ -153,7 +153,9 @@ void ClusterService::Assembly::make_coordinator(cluster::Transport& transport,
     storage_->set_on_event(
         [this](cluster::StorageEvent event) { coordinator_->on_storage(std::move(event)); });
     port_ = std::make_unique<LoopRequestPort>(*loop_, *coordinator_);
-    observer_.on_health_changed = [this] { loop_->post([this] { port_->refresh(); }); };
+    observer_.on_health_changed = [this] {
+        if (port_) port_->refresh();  // at once: who was told of a failure may ask what holds now
+    };
     observer_.on_worker_lost = [this](const std::string& name) {
         if (supervisor_) supervisor_->declare_lost(name);
     };
