@@ -22,8 +22,13 @@ std::vector<std::byte> bytes_of(const protocol::WeightsRange& range) {
 }  // namespace
 
 void SimulatedStorage::load(const protocol::AssignStage& assignment) {
+    const bool is_held =
+        held_ && held_->model == assignment.model && held_->layers == assignment.layers &&
+        held_->has_input == assignment.has_input && held_->has_output == assignment.has_output;
     assignment_ = assignment;
     const std::uint64_t load = ++load_;
+    if (is_held) return queue_.after(disk_.latency, [this, load] { finish(load); });
+    held_.reset();
     ranges_left_ = disk_.streams_weights ? assignment.layers.count * kRangesPerLayer : 0;
     queue_.after(disk_.latency, [this, load] {
         if (load != load_) return;
@@ -86,6 +91,7 @@ void SimulatedStorage::supply(protocol::WeightsChunk chunk) {
 
 void SimulatedStorage::finish(std::uint64_t load) {
     if (load != load_) return;
+    held_ = assignment_;
     on_loaded_(assignment_);
     on_event_(cluster::LoadFinished{assignment_.epoch});
 }

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ class SimulatedStorage final : public cluster::Storage {
           on_violation_(std::move(on_violation)) {}
 
     void load(const protocol::AssignStage& assignment) override;
-    void unload() override { ++load_; }
+    void unload() override {
+        ++load_;
+        held_.reset();
+    }
     void supply(protocol::WeightsChunk chunk) override;
     void read(cluster::NodeId requester, const protocol::WeightsRequest& request) override;
     void put(const std::string& key, std::vector<std::byte> record) override;
@@ -55,6 +59,7 @@ class SimulatedStorage final : public cluster::Storage {
     std::uint64_t load_ = 0;  // number of the current load
     protocol::AssignStage assignment_;
     std::uint32_t ranges_left_ = 0;
+    std::optional<protocol::AssignStage> held_;  // weights that need not be loaded again
 };
 
 }  // namespace artel::simulation
