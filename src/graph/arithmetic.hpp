@@ -69,12 +69,12 @@ ARTEL_KERNEL_INLINE float fused_multiply_add(float a, float b, float c) {
     // What the sum lost, exactly (Knuth's two-sum).
     const double part = sum - product;
     const double lost = (product - (sum - part)) + (addend - part);
-    std::uint64_t bits = __builtin_bit_cast(std::uint64_t, sum);
-    if (lost != 0 && (bits & 1) == 0 && __builtin_isfinite(sum)) {
-        const bool is_larger = (lost > 0) == (sum > 0);  // the exact sum's magnitude, than sum's
-        bits = is_larger ? bits + 1 : bits - 1;
-        sum = __builtin_bit_cast(double, bits);
-    }
+    // One unit towards what was lost, where sum is even: without branches, which nothing could
+    // predict. Both comparisons are false where an infinity or a NaN made `lost` a NaN.
+    const auto bits = __builtin_bit_cast(std::int64_t, sum);
+    const std::int64_t is_even = ~bits & (std::int64_t{lost < 0} | std::int64_t{lost > 0});
+    const std::int64_t step = 1 - 2 * std::int64_t{(lost < 0) != (sum < 0)};
+    sum = __builtin_bit_cast(double, bits + (step & -is_even));
     return static_cast<float>(sum);
 #endif
 }
