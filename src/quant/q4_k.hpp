@@ -25,7 +25,7 @@ struct Q4_K {
 
     /// The 256 whole numbers, 0..15.
     ARTEL_KERNEL_INLINE static void unpack(const Block& block, std::int8_t* quants) {
-        for (int group = 0; group < 4; ++group)
+        for (std::size_t group = 0; group < 4; ++group)
             unpack_nibbles(block.quants + 32 * group, 32, quants + 64 * group);
     }
     /// The scale and the minimum of each of the 8 parts, 0..63.

@@ -27,7 +27,7 @@ struct Q5_K {
 
     /// The 256 whole numbers, 0..31.
     ARTEL_KERNEL_INLINE static void unpack(const Block& block, std::int8_t* quants) {
-        for (int group = 0; group < 4; ++group)
+        for (std::size_t group = 0; group < 4; ++group)
             unpack_nibbles(block.quants + 32 * group, 32, quants + 64 * group);
         for (int part = 0; part < 8; ++part)
             for (int i = 0; i < 32; ++i) {

@@ -43,9 +43,11 @@ struct Q6_K {
         const float scale = f16_to_f32(block.scale);
         std::int8_t quants[kBlockElements];
         unpack(block, quants);
-        for (int i = 0; i < kBlockElements; ++i)
-            floats[i] = scale * static_cast<float>(block.scales[i / kPartElements]) *
-                        static_cast<float>(quants[i]);
+        for (int i = 0; i < kBlockElements; ++i) {
+            const int part = i / kPartElements;
+            floats[i] =
+                scale * static_cast<float>(block.scales[part]) * static_cast<float>(quants[i]);
+        }
     }
 };
 static_assert(sizeof(Q6_K::Block) == 210);
