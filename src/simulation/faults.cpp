@@ -36,6 +36,8 @@ const char* fault_name(Fault fault) {
             return "damaged-payload";
         case Fault::LoadFails:
             return "load-fails";
+        case Fault::ClogLane:
+            return "clog-lane";
         case Fault::CrashCoordinator:
             return "crash-coordinator";
         case Fault::kCount:
@@ -47,10 +49,10 @@ const char* fault_name(Fault fault) {
 Faults::Faults(Random random, Simulator& simulator) : random_(random), simulator_(simulator) {
     const double density = random_.unit();
     for (std::uint32_t i = 0; i < kFaultCount; ++i)
-        if (random_.chance(density * 0.6)) mask_ |= 1U << i;
+        if (random_.chance(density * 0.8)) mask_ |= 1U << i;
     if (random_.chance(0.2))
         mask_ &= bit(Fault::LinkHiccup) | bit(Fault::LinkJitter) | bit(Fault::SlowLink);
-    mean_seconds_ = 1 + random_.unit() * 9;
+    mean_seconds_ = 0.5 + random_.unit() * 6;
 }
 
 bool Faults::is_gentle() const {
@@ -141,6 +143,18 @@ void Faults::strike(Fault fault) {
         case Fault::LoadFails:
             sim.disk(worker).fails_next_load = true;
             return;
+        case Fault::ClogLane: {
+            const auto links = sim.network().links();
+            if (links.empty()) return;
+            const auto& [a, b] = links[random_.below(links.size())];
+            const auto lane =
+                random_.chance(0.5) ? protocol::Lane::Decode : protocol::Lane::Prefill;
+            const bool is_forward = random_.chance(0.5);
+            sim.network().clog(is_forward ? a : b, is_forward ? b : a, lane, between(200, 3500));
+            // Half of the time the epoch ends meanwhile, which is what makes the held steps old.
+            if (random_.chance(0.5)) sim.device(worker).fails_next_step = true;
+            return;
+        }
         case Fault::CrashCoordinator:
             sim.crash(0, random_.chance(0.7));
             return queue.after(between(10, 5000), [&sim] { sim.restart(0); });

@@ -21,6 +21,7 @@ enum class Fault : std::uint32_t {
     OneWayPartition,
     DamagedPayload,
     LoadFails,
+    ClogLane,  // one lane of a link stands still: old steps arrive in a new epoch
     CrashCoordinator,
     kCount
 };

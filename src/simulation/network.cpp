@@ -138,6 +138,11 @@ void Network::disconnect(NodeId from, NodeId to) {
     half_open_.erase({from, to});
 }
 
+void Network::clog(NodeId from, NodeId to, protocol::Lane lane, Duration time) {
+    TimePoint& busy = directions_[{from, to}].busy_until[static_cast<std::size_t>(lane)];
+    busy = std::max(busy, queue_.now() + time);
+}
+
 void Network::break_link(NodeId a, NodeId b) {
     close(a, b, "connection reset", true, true);
 }

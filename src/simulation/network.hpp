@@ -53,6 +53,8 @@ class Network {
     void unblock_all();
     /// The node is gone: with `is_noticed` its peers see closed links, else only silence.
     void node_down(cluster::NodeId node, bool is_noticed);
+    /// What is sent from now on in one lane arrives `time` later, behind whatever blocks it.
+    void clog(cluster::NodeId from, cluster::NodeId to, protocol::Lane lane, Duration time);
     void damage_next_payload() { damages_next_ = true; }
     std::vector<std::pair<cluster::NodeId, cluster::NodeId>> links() const;
 

@@ -108,7 +108,7 @@ std::vector<NodeSpec> draw_workers(Random& random, const cluster::ModelProfile& 
 std::vector<TimedRequest> draw_requests(Random& random, const cluster::ModelProfile& model,
                                         std::uint32_t context, Duration span) {
     std::vector<TimedRequest> requests;
-    const std::uint32_t count = skewed(random, 1, 24);
+    const auto count = static_cast<std::uint32_t>(random.between(2, 30));
     for (std::uint32_t i = 0; i < count; ++i) {
         TimedRequest timed;
         timed.at = Duration(
@@ -124,7 +124,7 @@ std::vector<TimedRequest> draw_requests(Random& random, const cluster::ModelProf
         if (random.chance(0.5))
             timed.request.end_tokens = {
                 static_cast<protocol::TokenId>(random.below(model.vocabulary_size))};
-        if (random.chance(0.15)) timed.cancel_after = milliseconds(random.below(2000));
+        if (random.chance(0.3)) timed.cancel_after = milliseconds(random.below(2000));
         requests.push_back(std::move(timed));
     }
     return requests;
