@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""artel inspect: text, JSON, a file of which only the index is there, and --dump. The file is one of
-those kept in tests/data/gguf: one layer, F16 and Q8_0."""
+"""artel inspect: text, JSON, a file of which only the index is there, and --dump. The model is kept
+in tests/data/gguf: one layer, F16 and Q8_0."""
 import json
 import struct
 
