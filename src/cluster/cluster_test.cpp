@@ -6,6 +6,7 @@
 
 #include "cluster/term.hpp"
 #include "cluster/test_cluster.hpp"
+#include "protocol/random_message.hpp"
 
 namespace artel::cluster {
 
@@ -34,10 +35,40 @@ void TestNode::load(const protocol::AssignStage& assignment) {
     stage_ = assignment;
     tables_ = StageTables(assignment);
     state_.clear();
-    cluster.when_awake(id(), [epoch = assignment.epoch](Node& n) {
+    const Epoch epoch = assignment.epoch;
+    if (assignment.memory_bytes > real_memory) {
+        const LoadFailed failed{epoch, protocol::StageRefusal::NotEnoughMemory, "too large",
+                                assignment.memory_bytes, real_memory};
+        return cluster.when_awake(id(), [failed](Node& n) { n.on_storage(failed); });
+    }
+    if (!streams) return finish_load();
+    chunks_left_ = 5;
+    for (std::uint64_t i = 0; i < 5; ++i)
+        cluster.when_awake(id(), [epoch, i](Node& n) {
+            n.on_storage(RangeWanted{epoch, {protocol::ModelPart::Tensor, 3, i * 1000, 1000}});
+        });
+}
+void TestNode::finish_load() {
+    cluster.when_awake(id(), [epoch = stage_.epoch](Node& n) {
         n.on_storage(LoadAdvanced{epoch, 1, 2});
         n.on_storage(LoadFinished{epoch});
     });
+}
+void TestNode::supply(protocol::WeightsChunk chunk) {
+    if (!chunk.error.empty()) {
+        const LoadFailed failed{chunk.epoch, protocol::StageRefusal::LoadFailed, chunk.error, 0, 0};
+        return cluster.when_awake(id(), [failed](Node& n) { n.on_storage(failed); });
+    }
+    if (--chunks_left_ == 0) finish_load();
+}
+void TestNode::read(NodeId requester, const protocol::WeightsRequest& request) {
+    RangeRead read{requester, {request.epoch, request.model, request.range, 4900, {}, "", {}}};
+    const std::uint64_t left = 4900 - std::min<std::uint64_t>(4900, request.range.offset);
+    const std::uint64_t bytes = std::min<std::uint64_t>(left, request.range.bytes);
+    read.chunk.payload = SharedBytes(std::vector<std::byte>(bytes, std::byte{7}));
+    read.chunk.hash = protocol::hash_bytes(read.chunk.payload.span());
+    if (damages-- > 0) read.chunk.hash.low ^= 1;
+    cluster.when_awake(id(), [read](Node& n) { n.on_storage(read); });
 }
 void TestNode::put(const std::string& key, std::vector<std::byte> record) {
     records[key] = std::move(record);
@@ -81,6 +112,10 @@ std::uint64_t TestNode::run_row(const StageTables::Sequence& sequence, std::uint
 
 StepOutcome TestNode::compute(const protocol::Step& step) {
     StepOutcome outcome{step.epoch, step.number, tables_.apply(step), {}, {}, {}};
+    if (bad_steps > 0 && outcome.error.ok()) {
+        --bad_steps;
+        outcome.error = data_loss("a value is not finite");
+    }
     if (!outcome.error.ok()) return outcome;
     std::vector<std::byte> out, logits;
     std::size_t row = 0;
@@ -364,6 +399,148 @@ TEST(Cluster, AnExplicitSplitMayGiveAnEndToAWorkerWithoutLayers) {
     const Request request = TestCluster::request(20, 10);
     auto sink = cluster->submit(request);
     cluster->run(5s);
+    EXPECT_EQ(sink->tokens[0], oracle(request, 4));
+}
+
+TEST(Cluster, StreamsWeightsAndAsksAgainForDamagedOnes) {
+    auto cluster = std::make_unique<TestCluster>(options(4, 2));
+    for (const char* name : {"a", "b"}) {
+        cluster->add_worker(name);
+        cluster->node(name).streams = true;
+    }
+    cluster->node("coordinator").damages = 6;
+    ASSERT_TRUE(cluster->run_until_serving());
+    EXPECT_TRUE(cluster->node("a").marks.contains("weights arrive damaged"));
+    auto hopeless = std::make_unique<TestCluster>(options(4, 1));
+    hopeless->add_worker("a");
+    hopeless->node("a").streams = true;
+    hopeless->node("coordinator").damages = 1 << 30;
+    EXPECT_FALSE(hopeless->run_until_serving(3s));
+    EXPECT_THAT(hopeless->coordinator().health().message, HasSubstr("arrived damaged 4 times"));
+}
+
+TEST(Cluster, ABrokenLinkWhileWeightsStreamOnlyCostsTime) {
+    auto cluster = std::make_unique<TestCluster>(options(4, 2));
+    for (const char* name : {"a", "b"}) {
+        cluster->add_worker(name);
+        cluster->node(name).streams = true;
+    }
+    cluster->run(11ms);
+    for (int i = 0; i < 10; ++i) {
+        cluster->break_link("coordinator", "a");
+        cluster->run(106ms);
+    }
+    EXPECT_TRUE(cluster->run_until_serving());
+}
+
+TEST(Cluster, PlansAgainWhenAWorkerHasLessMemoryThanItSaid) {
+    auto cluster = make_cluster(options(6, 2));
+    constexpr std::uint64_t kReal = 150'000;  // two layers and their state, not three
+    cluster->node("a").real_memory = kReal;
+    ASSERT_TRUE(cluster->run_until_serving()) << cluster->coordinator().health().message;
+    const Plan& plan = *cluster->coordinator().plan();
+    for (const PlanStage& stage : plan.stages)
+        EXPECT_TRUE(stage.name != "a" || stage.total_bytes() <= kReal);
+    EXPECT_TRUE(
+        cluster->node("coordinator").marks.contains("a worker has less memory than it said"));
+}
+
+TEST(Cluster, AValueThatIsNotFiniteEndsItsRequestOnly) {
+    const Request request = TestCluster::request(100, 60, 1);
+    auto cluster = make_cluster(options(6, 3));
+    ASSERT_TRUE(cluster->run_until_serving());
+    const Epoch epoch = cluster->coordinator().epoch();
+    auto poisoned = cluster->submit(TestCluster::request(300, 60));
+    cluster->run(4ms);  // its first chunks are in the pipe
+    cluster->node("b").bad_steps = 1;
+    cluster->run(30ms);
+    auto healthy = cluster->submit(request);
+    cluster->run(10s);
+    ASSERT_EQ(poisoned->failures.size(), 1U);
+    EXPECT_EQ(poisoned->failures[0].kind, FailureKind::StepFailed);
+    EXPECT_THAT(poisoned->failures[0].message, HasSubstr("worker b"));
+    EXPECT_EQ(healthy->tokens[0], oracle(request, 6));
+    EXPECT_EQ(cluster->coordinator().epoch(), epoch);
+    EXPECT_EQ(cluster->coordinator().page_tables().pages_in_use(0), 0U);
+}
+
+TEST(Cluster, ManyLargeSamplingSetupsStillFitTheirFrames) {
+    CoordinatorOptions given = options(2, 2);
+    given.plan.parallel = 64;
+    given.plan.chunk_rows = 512;
+    auto cluster = make_cluster(given);
+    ASSERT_TRUE(cluster->run_until_serving());
+    Request request = TestCluster::request(4, 3);
+    for (TokenId i = 0; i < 4096; ++i) request.sampling.logit_bias.push_back({i % 1000, 0.5F});
+    std::vector<std::shared_ptr<CollectingSink>> sinks;
+    for (int i = 0; i < 64; ++i) sinks.push_back(cluster->submit(request));
+    cluster->run(5s);
+    for (const auto& sink : sinks) EXPECT_EQ(sink->finished.size(), 1U);
+    EXPECT_EQ(cluster->unencodable, std::vector<std::string>{});
+}
+
+TEST(Cluster, TheOlderOfTwoCoordinatorsStops) {
+    auto cluster = make_cluster(options(4, 2));
+    ASSERT_TRUE(cluster->run_until_serving());
+    auto sink = cluster->submit(TestCluster::request(10, 500));
+    auto& worker = static_cast<Worker&>(*cluster->node("a").node);
+    protocol::AssignStage newer = *worker.assignment();
+    newer.epoch = {100, 1};  // as if another coordinator had sent it
+    worker.on_message(protocol::node_id("coordinator"), newer);
+    cluster->run(100ms);
+    protocol::AssignStage older = newer;
+    older.epoch = {99, 7};
+    worker.on_message(protocol::node_id("coordinator"), older);
+    EXPECT_TRUE(cluster->node("a").marks.contains("worker refuses an old term"));
+    cluster->run(5s);
+    EXPECT_EQ(cluster->coordinator().health().state, ServiceState::Stopped);
+    EXPECT_THAT(cluster->coordinator().health().message, HasSubstr("term 100"));
+    EXPECT_EQ(sink->failures.size(), 1U);
+}
+
+/// Random messages as if from anyone, with epochs and numbers that often fit.
+Message plausible(Random& random, const Epoch& epoch, std::uint64_t steps) {
+    Message message =
+        protocol::random_message::make(random.below(std::variant_size_v<Message>), random);
+    std::visit(
+        [&](auto& m) {
+            if constexpr (requires { m.epoch; }) {
+                if (random.chance(0.8)) m.epoch = epoch;
+                m.epoch.term = std::min(m.epoch.term, epoch.term);
+            }
+            if constexpr (requires { m.number; })
+                if (random.chance(0.8)) m.number = StepNumber{1 + random.below(steps + 4)};
+            if constexpr (requires { m.returned_through; })
+                if (random.chance(0.8)) m.returned_through = {};
+            if constexpr (requires { m.epoch_obeyed; })
+                m.epoch_obeyed.term = std::min(m.epoch_obeyed.term, epoch.term);
+        },
+        message);
+    return message;
+}
+
+TEST(Cluster, SurvivesAnyMessagesFromAnyoneAndServesAgain) {
+    Random random(31337);
+    auto cluster = make_cluster(options(4, 3));
+    const std::vector<std::string> names = {"coordinator", "a", "b", "c"};
+    ASSERT_TRUE(cluster->run_until_serving());
+    for (int round = 0; round < 4000; ++round) {
+        if (round % 50 == 0) cluster->submit(TestCluster::request(50, 20));
+        const std::string& to = names[random.below(4)];
+        const std::string& from = names[random.below(4)];
+        const Epoch epoch = cluster->coordinator().epoch();
+        Message message = plausible(random, epoch, 30);
+        if (auto* report = std::get_if<protocol::WorkerReport>(&message);
+            report && random.chance(0.5))
+            report->name = from;
+        cluster->node(to).node->on_message(protocol::node_id(from), std::move(message));
+        cluster->run(std::chrono::microseconds(random.below(3000)));
+    }
+    for (const char* name : {"a", "b", "c"}) cluster->crash(name, 100ms);
+    ASSERT_TRUE(cluster->run_until_serving(60s)) << cluster->coordinator().health().message;
+    const Request request = TestCluster::request(50, 20);
+    auto sink = cluster->submit(request);
+    cluster->run(10s);
     EXPECT_EQ(sink->tokens[0], oracle(request, 4));
 }
 

@@ -17,6 +17,9 @@ inline constexpr std::uint32_t kChoicesMax = 128;                   // answers o
 inline constexpr std::uint32_t kWeightRangesMax = 32;  // asked for and not yet answered
 inline constexpr std::uint32_t kEndTokensMax = 256;
 
+/// What clients are told when a worker is lost: about the time of a restart from a warm disk.
+inline constexpr Duration kRetryAfterLoss = std::chrono::seconds(5);
+
 /// When a silent or slow part is given up. All settable.
 struct Timeouts {
     Duration heartbeat_every = std::chrono::milliseconds(500);

@@ -99,6 +99,7 @@ struct WorkerHealth {
     bool has_output = false;
     std::uint64_t weight_bytes = 0;
     std::uint64_t state_bytes = 0;
+    std::uint64_t scratch_bytes = 0;
     std::uint64_t memory_bytes = 0;  // its limit
     std::uint64_t load_bytes_done = 0;
     std::uint64_t load_bytes_total = 0;
@@ -111,7 +112,7 @@ struct Health {
     Epoch epoch;
     std::string message;              // what is missing, or "serving"
     LayerRange missing_layers;        // of the last plan, held by nobody; count 0: none
-    std::uint64_t missing_bytes = 0;  // memory that a plan lacks
+    std::uint64_t missing_bytes = 0;  // memory that a plan lacks, or that the lost stage held
     std::uint32_t context = 0;        // of the plan
     std::uint32_t parallel = 0;
     double decode_tokens_per_second = 0;  // predicted, one request

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/check.hpp"
@@ -23,6 +24,11 @@ constexpr std::uint64_t kLogitsBytesMax = 256ULL << 20U;
 bool uses_counts(const SamplingParameters& parameters) {
     return parameters.presence_penalty != 0.0F || parameters.frequency_penalty != 0.0F ||
            parameters.repetition_penalty != 1.0F;
+}
+
+std::size_t unlike_tokens(const std::vector<TokenId>& tokens) {
+    if (tokens.size() <= protocol::kCountsMax) return tokens.size();
+    return std::set<TokenId>(tokens.begin(), tokens.end()).size();
 }
 
 bool is_finite(const SamplingParameters& p) {
@@ -62,6 +68,10 @@ std::optional<Refusal> RequestBook::check(const Request& request, const ServiceS
         return InvalidRequest{"logit_bias",
                               fmt::format("{} entries, at most {}", sampling.logit_bias.size(),
                                           protocol::kBiasesMax)};
+    if (uses_counts(sampling) && unlike_tokens(request.prompt) > protocol::kCountsMax)
+        return InvalidRequest{
+            "repetition_penalty",
+            fmt::format("penalties over more than {} unlike prompt tokens", protocol::kCountsMax)};
     for (const auto& bias : sampling.logit_bias)
         if (bias.token >= shape.vocabulary_size)
             return InvalidRequest{"logit_bias",
@@ -201,6 +211,16 @@ SamplingSetup RequestBook::sampling_setup(const Record& record, const Sequence& 
         setup.counts.push_back(count);
     }
     return setup;
+}
+
+std::uint64_t RequestBook::setup_bytes(SequenceId id, std::uint32_t rows) const {
+    const Sequence& sequence = sequences_.at(id);
+    const Request& request = records_.at(sequence.request).request;
+    const std::size_t known = request.prompt.size() + sequence.generated.size();
+    if (sequence.has_sampled || sequence.rows_sent + rows < known) return 0;
+    const std::uint64_t counts =
+        uses_counts(request.sampling) ? std::min<std::uint64_t>(known, protocol::kCountsMax) : 0;
+    return 64 + 12 * request.sampling.logit_bias.size() + 16 * counts;
 }
 
 StepRun RequestBook::send_run(SequenceId id, std::uint32_t rows, StepNumber number) {

@@ -44,6 +44,8 @@ class RequestBook {
     void admit();
     /// Ascending by id; ended ones are left out.
     std::vector<SequenceView> views() const;
+    /// About how many bytes of sampling setup the next run of `rows` rows takes on the wire.
+    std::uint64_t setup_bytes(SequenceId sequence, std::uint32_t rows) const;
     /// The run of `rows` rows that comes next for this sequence, now counted as sent with `number`.
     protocol::StepRun send_run(SequenceId sequence, std::uint32_t rows, StepNumber number);
     /// A step with this run has come back, with `token` if the run samples.

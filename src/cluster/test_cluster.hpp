@@ -83,8 +83,8 @@ class TestNode final : public Transport, public Executor, public Storage, public
     std::uint64_t progress() const override { return steps_run; }
     void load(const protocol::AssignStage& assignment) override;
     void unload() override { is_loaded = false; }
-    void supply(protocol::WeightsChunk) override {}
-    void read(NodeId, const protocol::WeightsRequest&) override {}
+    void supply(protocol::WeightsChunk chunk) override;
+    void read(NodeId requester, const protocol::WeightsRequest& request) override;
     void put(const std::string& key, std::vector<std::byte> record) override;
     void note(Severity, const std::string& text) override { notes.push_back(text); }
     void covered(std::string_view mark) override { marks.insert(std::string(mark)); }
@@ -106,6 +106,10 @@ class TestNode final : public Transport, public Executor, public Storage, public
     bool is_frozen = false;  // gets no events (SIGSTOP)
     bool is_stuck = false;   // its executor never finishes
     bool is_loaded = false;
+    bool streams = false;               // asks the coordinator for its weights
+    int damages = 0;                    // so many chunks read here arrive damaged
+    int bad_steps = 0;                  // so many steps end in a value that is not finite
+    std::uint64_t real_memory = ~0ULL;  // a load that needs more is refused
     std::uint64_t steps_run = 0;
     std::uint64_t life = 0;  // events of an earlier life are dropped
 
@@ -114,6 +118,9 @@ class TestNode final : public Transport, public Executor, public Storage, public
     std::uint64_t run_row(const StageTables::Sequence& sequence, std::uint32_t position,
                           std::uint64_t value);
 
+    void finish_load();
+
+    std::uint32_t chunks_left_ = 0;
     protocol::AssignStage stage_;
     StageTables tables_;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, std::uint64_t>

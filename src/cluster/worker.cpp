@@ -322,11 +322,12 @@ void Worker::on_step(NodeId from, Step step) {
         ARTEL_COVERED(environment_, "a repeated step is ignored");
         return;
     }
+    if (seen_.size() >= kStepsInFlightMax) {  // a sender that never lets go of old ones
+        environment_.observer.note(Severity::Warning, "ignored a step: too many are unfinished");
+        return;
+    }
     if (step.returned_through >= step.number)
         return fail_step(step.number, StageRefusal::BadStep, "it says that it has returned");
-    if (waiting_decode_.size() + waiting_prefill_.size() >= kStepsInFlightMax)
-        return fail_step(step.number, StageRefusal::BadStep,
-                         fmt::format("{} steps wait already", kStepsInFlightMax));
     forget_returned(step.returned_through);
     seen_.insert(step.number);
     auto& waiting = step.lane == Lane::Prefill ? waiting_prefill_ : waiting_decode_;
