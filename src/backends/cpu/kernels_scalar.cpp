@@ -34,44 +34,67 @@ void round_row(const float* x, std::size_t columns, RoundedPiece* pieces) {
     }
 }
 
-/// The whole numbers of 32 columns of eight rows: (run of 4 columns, row, column in run).
+/// The whole numbers of 32 columns of eight rows.
 struct PieceQuants {
-    std::int16_t runs[8][kRegisterBytes];
+    std::int16_t rows[kGroupRows][kPieceColumns];
 };
+
+/// The 32 bytes of a run, quants of 8 bits.
+template <class P>
+void unpack_run(const std::uint8_t* packed, int run, std::int8_t* quants) {
+    const std::uint8_t* low = packed + kRegisterBytes * (run / 2);
+    std::uint8_t values[kRegisterBytes];
+    if (run % 2 == 0)
+        for (int i = 0; i < kRegisterBytes; ++i) values[i] = low[i] & 0x0F;
+    else
+        for (int i = 0; i < kRegisterBytes; ++i) values[i] = low[i] >> 4;
+    if constexpr (P::kBits == 5) {
+        const auto mask = static_cast<std::uint8_t>(1 << run);
+        for (int i = 0; i < kRegisterBytes; ++i)
+            values[i] |= (packed[4 * kRegisterBytes + i] & mask) != 0 ? 0x10 : 0;
+    }
+    if constexpr (P::kBits == 6) {
+        const std::uint8_t* high = packed + kRegisterBytes * (4 + run / 4);
+        const auto one = static_cast<std::uint8_t>(1 << (2 * (run % 4)));
+        const auto two = static_cast<std::uint8_t>(2 << (2 * (run % 4)));
+        for (int i = 0; i < kRegisterBytes; ++i) {
+            values[i] |= (high[i] & one) != 0 ? 0x10 : 0;
+            values[i] |= (high[i] & two) != 0 ? 0x20 : 0;
+        }
+    }
+    for (int i = 0; i < kRegisterBytes; ++i)
+        quants[i] = static_cast<std::int8_t>(values[i] - P::kOffset);
+}
 
 template <class P>
 void unpack_piece(const std::byte* packed, PieceQuants& quants) {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(packed);
-    for (int run = 0; run < 8; ++run)
-        for (int i = 0; i < kRegisterBytes; ++i) {
-            if constexpr (P::kBits == 8) {
-                quants.runs[run][i] = static_cast<std::int8_t>(bytes[kRegisterBytes * run + i]);
-            } else {
-                int value = bytes[kRegisterBytes * (run / 2) + i] >> (4 * (run % 2)) & 0x0F;
-                if constexpr (P::kBits == 5) value |= (bytes[128 + i] >> run & 1) << 4;
-                if constexpr (P::kBits == 6) {
-                    const int high = bytes[128 + kRegisterBytes * (run / 4) + i];
-                    value |= (high >> (2 * (run % 4)) & 3) << 4;
-                }
-                quants.runs[run][i] = static_cast<std::int16_t>(value - P::kOffset);
-            }
-        }
+    std::int8_t rows[kGroupRows][kPieceColumns];
+    for (int run = 0; run < 8; ++run) {
+        std::int8_t bytes[kRegisterBytes];
+        if constexpr (P::kBits == 8)
+            std::memcpy(bytes, packed + kRegisterBytes * run, kRegisterBytes);
+        else
+            unpack_run<P>(reinterpret_cast<const std::uint8_t*>(packed), run, bytes);
+        for (int row = 0; row < kGroupRows; ++row)
+            std::memcpy(rows[row] + 4 * run, bytes + 4 * row, 4);
+    }
+    for (int row = 0; row < kGroupRows; ++row)
+        for (int i = 0; i < kPieceColumns; ++i) quants.rows[row][i] = rows[row][i];
+}
+
+std::int32_t dot_of_16(const std::int16_t* a, const std::int16_t* b) {
+    std::int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) sum += std::int32_t{a[i]} * std::int32_t{b[i]};
+    return sum;
 }
 
 /// dots[half][row]: exact sums over the first and the last 16 columns.
 void piece_dots(const PieceQuants& quants, const std::int8_t* x, std::int32_t dots[2][kGroupRows]) {
-    for (int half = 0; half < 2; ++half) {
-        std::int32_t sums[kRegisterBytes] = {};
-        for (int run = 4 * half; run < 4 * half + 4; ++run) {
-            std::int16_t repeated[kRegisterBytes];
-            for (int i = 0; i < kRegisterBytes; ++i) repeated[i] = x[4 * run + i % 4];
-            // |product| <= 128 * 127 fits.
-            for (int i = 0; i < kRegisterBytes; ++i)
-                sums[i] += static_cast<std::int16_t>(quants.runs[run][i] * repeated[i]);
-        }
-        for (int row = 0; row < kGroupRows; ++row)
-            dots[half][row] =
-                sums[4 * row] + sums[4 * row + 1] + sums[4 * row + 2] + sums[4 * row + 3];
+    std::int16_t wide[kPieceColumns];
+    for (int i = 0; i < kPieceColumns; ++i) wide[i] = x[i];
+    for (int row = 0; row < kGroupRows; ++row) {
+        dots[0][row] = dot_of_16(quants.rows[row], wide);
+        dots[1][row] = dot_of_16(quants.rows[row] + 16, wide + 16);
     }
 }
 
