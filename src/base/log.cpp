@@ -64,7 +64,7 @@ void append_value(std::string& line, std::string_view value) {
 
 Result<LogLevel> parse_log_level(std::string_view text) {
     constexpr std::pair<std::string_view, LogLevel> kNames[] = {
-        {"trace", LogLevel::Trace},     {"debug", LogLevel::Debug}, {"info", LogLevel::Info},
+        {"trace", LogLevel::Trace},     {"debug", LogLevel::Debug},   {"info", LogLevel::Info},
         {"warning", LogLevel::Warning}, {"error", LogLevel::Failure}, {"off", LogLevel::Off}};
     for (const auto& [name, level] : kNames)
         if (name == text) return level;

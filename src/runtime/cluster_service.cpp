@@ -12,13 +12,14 @@
 #include "cluster/coordinator.hpp"
 #include "cluster/term.hpp"
 #include "models/description.hpp"
+#include "net/join_desk.hpp"
 #include "runtime/cluster_transport.hpp"
 #include "runtime/coordinator_storage.hpp"
-#include "runtime/join_desk.hpp"
 #include "runtime/log_observer.hpp"
 #include "runtime/loopback_transport.hpp"
 #include "runtime/model_profile.hpp"
 #include "runtime/request_port.hpp"
+#include "runtime/system_seed.hpp"
 #include "runtime/worker_node.hpp"
 #include "runtime/worker_supervisor.hpp"
 
@@ -67,7 +68,7 @@ class TemporaryDirectory {
 class ClusterService::Assembly {
   public:
     explicit Assembly(ClusterServiceOptions options)
-        : options_(std::move(options)), random_(static_cast<std::uint64_t>(::getpid())) {}
+        : options_(std::move(options)), random_(system_seed()) {}
     ~Assembly() { stop(Duration::zero()); }
 
     Error open();
@@ -103,7 +104,7 @@ class ClusterService::Assembly {
 
     std::unique_ptr<EventLoop> loop_;
     std::unique_ptr<LoopbackNetwork> loopback_;
-    std::unique_ptr<JoinDesk> desk_;
+    std::unique_ptr<net::JoinDesk> desk_;
     std::unique_ptr<ClusterTransport> transport_;
     std::unique_ptr<CoordinatorStorage> storage_;
     std::unique_ptr<cluster::Coordinator> coordinator_;
@@ -202,7 +203,7 @@ Error ClusterService::Assembly::open_links() {
     ARTEL_ASSIGN(net::ClusterAuthority authority,
                  net::ClusterAuthority::load_or_create(options_.state_dir));
     ARTEL_ASSIGN(const net::NodeIdentity identity, authority.issue(kCoordinatorName));
-    desk_ = std::make_unique<JoinDesk>(std::move(authority));
+    desk_ = std::make_unique<net::JoinDesk>(std::move(authority));
     ARTEL_ASSIGN(auto context, net::TlsContext::create(identity));
     ARTEL_ASSIGN(const cluster::Epoch stored,
                  RecordFiles::read_epoch(options_.state_dir, cluster::kCoordinatorTermKey));

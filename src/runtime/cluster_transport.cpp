@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "protocol/version.hpp"
+#include "runtime/system_seed.hpp"
 
 namespace artel::runtime {
 namespace {
@@ -39,7 +40,7 @@ void append_buffers(protocol::Frame frame, std::vector<SharedBytes>& buffers) {
 
 ClusterTransport::ClusterTransport(EventLoop& loop, std::shared_ptr<net::TlsContext> context,
                                    ClusterTransportOptions options)
-    : loop_(loop), jitter_(static_cast<std::uint64_t>(OsClock().now().time_since_epoch().count())) {
+    : loop_(loop), jitter_(system_seed()) {
     net::TransportOptions transport{.versions = {.min = protocol::kVersionMin,
                                                  .max = protocol::kVersion,
                                                  .schema_hash = protocol::kSchemaHash},

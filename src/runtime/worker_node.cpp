@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/worker_node.hpp"
 
-#include <openssl/rand.h>
-
 #include <cstdlib>
 #include <future>
 #include <thread>
@@ -14,18 +12,13 @@
 #include "net/identity.hpp"
 #include "protocol/version.hpp"
 #include "runtime/probe.hpp"
+#include "runtime/system_seed.hpp"
 
 namespace artel::runtime {
 namespace {
 
 constexpr const char* kCoordinatorName = "coordinator";
 constexpr const char* kCoordinatorAddressFile = "coordinator.address";
-
-std::uint64_t random_seed() {
-    std::uint64_t seed = 0;
-    RAND_bytes(reinterpret_cast<unsigned char*>(&seed), sizeof(seed));
-    return seed;
-}
 
 /// One attempt to get a certificate.
 Result<net::NodeIdentity> enrol_once(EventLoop& loop, const net::JoinKey& key,
@@ -79,7 +72,7 @@ Result<net::NodeIdentity> obtain_identity(EventLoop& loop, const WorkerNodeOptio
 }  // namespace
 
 WorkerNode::WorkerNode(EventLoop& loop, WorkerNodeOptions options)
-    : loop_(loop), options_(std::move(options)), random_(random_seed()) {}
+    : loop_(loop), options_(std::move(options)), random_(system_seed()) {}
 
 WorkerNode::~WorkerNode() = default;
 

@@ -18,11 +18,12 @@ class Server:
         self.directory = tempfile.TemporaryDirectory(prefix="artel-test-")
         self.log = Path(self.directory.name, "log")
         self.output = Path(self.directory.name, "output")
-        command = [str(artel), "serve", "-m", str(model), "--listen", "127.0.0.1:0", "--alias", "test",
-                   "--state-dir", str(Path(self.directory.name, "state")), *map(str, options)]
+        state = str(Path(self.directory.name, "state"))
+        command = [str(artel), "serve", "-m", str(model), "--listen", "127.0.0.1:0",
+                   "--alias", "test", "--state-dir", state, *map(str, options)]
         with open(self.log, "wb") as log, open(self.output, "wb") as output:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=log,
-                                            env={**os.environ, **(environment or {})})
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
+                                            stderr=log, env={**os.environ, **(environment or {})})
         self.port = self.wait_for_port()
 
     def __enter__(self):
@@ -38,7 +39,8 @@ class Server:
                 if "listening" in line and "api=" in line:
                     return int(line.rsplit(":", 1)[1])
             time.sleep(0.02)
-        raise AssertionError(f"no API address within {patience} s:\n{self.log.read_text(errors='replace')}")
+        raise AssertionError(f"no API address within {patience} s:\n"
+                             f"{self.log.read_text(errors='replace')}")
 
     def wait_until_serving(self, patience=60):
         end = time.time() + patience

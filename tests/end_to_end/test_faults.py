@@ -40,7 +40,8 @@ def test_mid_stream_loss_is_an_error_event_and_service_returns(server, worker, s
     assert last["error"]["code"] == "worker_lost" and last["error"]["type"] == "server_error"
     assert server.process.poll() is None
     server.wait_until_serving(30)
-    status, _, answer = server.post({"model": "test", "temperature": 0, "max_tokens": 16, "messages": FRANCE})
+    status, _, answer = server.post({"model": "test", "temperature": 0, "max_tokens": 16,
+                                     "messages": FRANCE})
     assert status == 200 and "Paris" in answer["choices"][0]["message"]["content"]
 
 

@@ -9,7 +9,8 @@ from serving import FRANCE, Server
 
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1.gguf"
 COUNT = int(os.environ.get("ARTEL_GARBAGE_COUNT", "1500"))
-PIECES = [b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n", b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 99",
+PIECES = [b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n",
+          b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 99",
           b"\x16\x03\x01\x02\x00\x01\x00", os.urandom(300), b"ARTELNET" + bytes(24), b"\r\n" * 50]
 
 

@@ -21,7 +21,8 @@ def server(request, artel, models):
 
 @pytest.fixture()
 def client(server):
-    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0)
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none",
+                         max_retries=0)
 
 
 def test_answers_paris(client):
@@ -36,7 +37,8 @@ def test_the_stream_says_the_same(client):
     chunks = list(client.chat.completions.create(messages=FRANCE, stream=True,
                                                  stream_options={"include_usage": True}, **TEXT))
     text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
-    reasons = [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason]
+    ends = [c.choices[0].finish_reason for c in chunks if c.choices]
+    reasons = [reason for reason in ends if reason]
     assert text == whole.choices[0].message.content
     assert reasons == [whole.choices[0].finish_reason]
     assert chunks[-1].choices == [] and chunks[-1].usage == whole.usage
@@ -74,7 +76,8 @@ def test_a_stop_string_is_not_shown_and_ends_the_answer(server):
 
 def test_a_prompt_longer_than_the_context_names_both_numbers(client):
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(messages=[{"role": "user", "content": "word " * 4000}], **TEXT)
+        client.chat.completions.create(
+            messages=[{"role": "user", "content": "word " * 4000}], **TEXT)
     assert refused.value.code == "context_length_exceeded"
     assert "2048" in str(refused.value) and "40" in str(refused.value)
 
@@ -106,12 +109,14 @@ def test_a_client_that_goes_away_frees_its_place(server):
 
 
 def test_bad_bodies_are_400_and_the_server_goes_on(server):
-    bodies = [b"{:", b"[" * 100000, b'{"messages":"x"}', b'{"messages":[],"model":"test"}', b"\xff\xfe",
+    bodies = [b"{:", b"[" * 100000, b'{"messages":"x"}', b'{"messages":[],"model":"test"}',
+              b"\xff\xfe",
               json.dumps({**TEXT, "messages": FRANCE, "temperature": "hot"}).encode(),
               json.dumps({**TEXT, "messages": FRANCE, "max_tokens": -1}).encode()]
     for body in bodies:
         connection = server.connect(10)
-        connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+        connection.request("POST", "/v1/chat/completions", body,
+                           {"Content-Type": "application/json"})
         answer = connection.getresponse()
         assert answer.status == 400, (body[:40], answer.status)
         assert "error" in json.loads(answer.read())

@@ -13,17 +13,17 @@
 #include "net/join_key.hpp"
 #include "net/opening.hpp"
 
-namespace artel::runtime {
+namespace artel::net {
 
 class JoinDesk {
   public:
-    explicit JoinDesk(net::ClusterAuthority authority) : authority_(std::move(authority)) {}
+    explicit JoinDesk(ClusterAuthority authority) : authority_(std::move(authority)) {}
 
-    const net::ClusterAuthority& authority() const { return authority_; }
+    const ClusterAuthority& authority() const { return authority_; }
     /// A key for `uses` workers; with `only_name` for the worker of that name alone.
-    Result<net::JoinKey> make_key(const std::string& address, std::uint32_t uses, TimePoint now,
-                                  const std::string& only_name = "");
-    net::EnrolReply enrol(const net::EnrolRequest& request, TimePoint now);
+    Result<JoinKey> make_key(const std::string& address, std::uint32_t uses, TimePoint now,
+                             const std::string& only_name = "");
+    EnrolReply enrol(const EnrolRequest& request, TimePoint now);
 
   private:
     struct Secret {
@@ -32,8 +32,8 @@ class JoinDesk {
         TimePoint expires{};
         std::string only_name;
     };
-    net::ClusterAuthority authority_;
+    ClusterAuthority authority_;
     std::map<std::string, Secret> secrets_;  // by id
 };
 
-}  // namespace artel::runtime
+}  // namespace artel::net

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/join_desk.hpp"
+#include "net/join_desk.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 
 #include "base/log.hpp"
 
-namespace artel::runtime {
+namespace artel::net {
 namespace {
 
 constexpr auto kKeyLife = std::chrono::hours(1);
@@ -14,14 +14,14 @@ constexpr std::size_t kSecretsMax = 1024;
 
 }  // namespace
 
-Result<net::JoinKey> JoinDesk::make_key(const std::string& address, std::uint32_t uses,
-                                        TimePoint now, const std::string& only_name) {
+Result<JoinKey> JoinDesk::make_key(const std::string& address, std::uint32_t uses, TimePoint now,
+                                   const std::string& only_name) {
     std::erase_if(secrets_, [now](const auto& entry) {
         return entry.second.expires < now || entry.second.uses_left == 0;
     });
     if (secrets_.size() >= kSecretsMax)
         return resource_exhausted("{} join keys are in use already", secrets_.size());
-    net::JoinKey key;
+    JoinKey key;
     if (RAND_bytes(key.secret_id.data(), static_cast<int>(key.secret_id.size())) != 1 ||
         RAND_bytes(key.secret.data(), static_cast<int>(key.secret.size())) != 1)
         return internal_error("no random numbers for a join key");
@@ -32,10 +32,10 @@ Result<net::JoinKey> JoinDesk::make_key(const std::string& address, std::uint32_
     return key;
 }
 
-net::EnrolReply JoinDesk::enrol(const net::EnrolRequest& request, TimePoint now) {
+EnrolReply JoinDesk::enrol(const EnrolRequest& request, TimePoint now) {
     const auto refuse = [&](const char* why) {
         log_warning("refused to enrol a worker", {{"node", request.node}, {"reason", why}});
-        return net::EnrolReply{why, {}, {}};
+        return EnrolReply{why, {}, {}};
     };
     const auto found = secrets_.find(request.secret_id);
     if (found == secrets_.end())
@@ -58,4 +58,4 @@ net::EnrolReply JoinDesk::enrol(const net::EnrolRequest& request, TimePoint now)
     return {{}, *certificate, authority_.certificate_pem()};
 }
 
-}  // namespace artel::runtime
+}  // namespace artel::net
