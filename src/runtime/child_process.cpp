@@ -33,8 +33,8 @@ Result<int> descriptor_with(const std::string& text) {
 [[noreturn]] void become(char* const* arguments, int inherited, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
-    ::setpgid(0,
-              0);  // Ctrl-C at the terminal is for the parent alone, which then lets answers finish
+    // A group of its own: Ctrl-C at the terminal is for the parent, which lets answers finish.
+    ::setpgid(0, 0);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
