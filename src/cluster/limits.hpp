@@ -12,8 +12,11 @@ namespace artel::cluster {
 inline constexpr std::uint32_t kWorkersMax = 64;
 inline constexpr std::uint32_t kStagesMax = 64;
 inline constexpr std::uint32_t kStepsInFlightMax = 2 * kStagesMax;  // a worker's queue is no longer
-inline constexpr std::uint32_t kSequencesMax = 1024;                // in flight (--parallel)
-inline constexpr std::uint32_t kChoicesMax = 128;                   // answers of one request
+inline constexpr std::uint32_t kStepsRememberedMax = 4096;  // that came after one not yet returned
+inline constexpr std::uint32_t kDecodeTurnsMax =
+    4;  // decode steps in a row while a prefill step waits
+inline constexpr std::uint32_t kSequencesMax = 1024;   // in flight (--parallel)
+inline constexpr std::uint32_t kChoicesMax = 128;      // answers of one request
 inline constexpr std::uint32_t kWeightRangesMax = 32;  // asked for and not yet answered
 inline constexpr std::uint32_t kEndTokensMax = 256;
 

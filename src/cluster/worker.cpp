@@ -322,7 +322,8 @@ void Worker::on_step(NodeId from, Step step) {
         ARTEL_COVERED(environment_, "a repeated step is ignored");
         return;
     }
-    if (seen_.size() >= kStepsInFlightMax) {  // a sender that never lets go of old ones
+    if (waiting_decode_.size() + waiting_prefill_.size() >= kStepsInFlightMax ||
+        seen_.size() >= kStepsRememberedMax) {  // a sender that never lets go of old ones
         environment_.observer.note(Severity::Warning, "ignored a step: too many are unfinished");
         return;
     }
@@ -335,9 +336,21 @@ void Worker::on_step(NodeId from, Step step) {
     run_next_step();
 }
 
+/// Decode steps first, so that running answers keep their pace; but a prompt that waits gets its
+/// turn, or a pipe full of decode steps would starve it.
+std::map<StepNumber, Step>& Worker::next_lane() {
+    const bool is_prefill_due = decode_turns_ >= kDecodeTurnsMax && !waiting_prefill_.empty();
+    if (waiting_decode_.empty() || is_prefill_due) {
+        decode_turns_ = 0;
+        return waiting_prefill_;
+    }
+    decode_turns_ = waiting_prefill_.empty() ? 0 : decode_turns_ + 1;
+    return waiting_decode_;
+}
+
 void Worker::run_next_step() {
     while (!running_ && state_ == WorkerState::Ready) {
-        auto& waiting = waiting_decode_.empty() ? waiting_prefill_ : waiting_decode_;
+        auto& waiting = next_lane();
         if (waiting.empty()) return;
         Step step = std::move(waiting.begin()->second);
         waiting.erase(waiting.begin());

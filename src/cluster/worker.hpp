@@ -81,6 +81,7 @@ class Worker final : public Node {
     void leave_stage();   // no assignment any more; weights stay
     void lose_coordinator(const std::string& reason);
 
+    std::map<StepNumber, protocol::Step>& next_lane();
     void run_next_step();
     void forward(const protocol::Step& step, StepOutcome outcome);
     void answer(const protocol::Step& step, StepOutcome outcome);
@@ -115,6 +116,7 @@ class Worker final : public Node {
 
     StageTables tables_;
     std::map<StepNumber, protocol::Step> waiting_decode_, waiting_prefill_;
+    std::uint32_t decode_turns_ = 0;  // in a row, while a prefill step waited
     std::optional<protocol::Step> running_;
     std::set<StepNumber> seen_;  // steps above returned_through_ that have arrived
     StepNumber returned_through_;
