@@ -165,6 +165,18 @@ TEST_F(Scenario, ADamagedPayloadNeverBecomesAToken) {
     expect_clean();
 }
 
+TEST_F(Scenario, APromptIsReadWhileASlowStageAlwaysHasDecodeStepsWaiting) {
+    sim.device(3).layer_row = milliseconds(2);  // the last stage: 8 ms a row
+    for (std::uint64_t seed = 0; seed < 3; ++seed) sim.submit(request(5, 450, seed));
+    sim.run_for(seconds(1));
+    const auto prompt = sim.submit(request(300, 1, 9));
+    ASSERT_TRUE(sim.run_until([&] { return !sim.request(prompt).tokens[0].empty(); }, seconds(12)));
+    for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_FALSE(sim.request(i).is_over()) << "the others should still be decoding";
+    for (std::size_t i = 0; i <= prompt; ++i) ASSERT_TRUE(wait_over(i));
+    expect_clean();
+}
+
 TEST_F(Scenario, OneRequestAtATimeIsFairToTheOthers) {
     // Ten requests, four places: nobody waits for more than those before it.
     std::vector<std::size_t> all;
