@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of the CPU class, to the last bit: every CPU path (scalar, AVX2, one row or many,
-// any number of threads) gives the bytes that these rules give. docs/decisions/0003-arithmetic.md
+// any number of threads) gives the bytes that these rules give. docs/decisions/0004-arithmetic.md
 // says why; here is what. fma() is one rounding; every other operation below is one float32
 // operation with its own rounding, in the order written. Vector code mirrors the scalar functions
 // operation by operation. The reference backend sums in double instead and is compared within a
-// tolerance; it shares exp, tanh, rope angles and the rounding of activations.
+// tolerance; it shares the rope angles and the roundings of activations and state.
 //
 // MatMul, integer formats (Activations::I8x32). Per output, blocks b of 32 columns ascending:
 //     d[b], q[b][32]   scale and quants of the activations (activation_rounding.hpp)

@@ -208,20 +208,21 @@ TEST_P(ExactAttention, IsTheModelsForEveryCut) {
     const auto stored = [type = type](float x) {
         return type == graph::StateType::F16 ? quant::f16_to_f32(quant::f32_to_f16(x)) : x;
     };
+    ExactHead heads[2];
+    for (std::size_t head = 0; head < 2; ++head)
+        for (std::size_t p = 0; p < kEnd; ++p) {
+            const auto keys = std::span(whole[1]).subspan(p * 48 + head * 24, 24);
+            const auto values = std::span(whole[2]).subspan(p * 40 + head * 20, 20);
+            heads[head].keys.emplace_back(keys.begin(), keys.end());
+            heads[head].values.emplace_back(values.begin(), values.end());
+            for (float& x : heads[head].keys.back()) x = stored(x);
+            for (float& x : heads[head].values.back()) x = stored(x);
+        }
     Outputs expected(1);
     for (std::uint32_t position = 0; position < kEnd; ++position)
         for (std::size_t head = 0; head < 4; ++head) {
-            ExactHead kv;
-            for (std::uint32_t p = 0; p <= position; ++p) {
-                kv.keys.emplace_back();
-                kv.values.emplace_back();
-                for (std::size_t k = 0; k < 24; ++k)
-                    kv.keys.back().push_back(stored(whole[1][p * 48 + head / 2 * 24 + k]));
-                for (std::size_t c = 0; c < 20; ++c)
-                    kv.values.back().push_back(stored(whole[2][p * 40 + head / 2 * 20 + c]));
-            }
-            const std::vector<float> out = exact_attention(
-                op, kv, std::span(whole[3]).subspan(position * 96 + head * 24, 24), position);
+            const auto query = std::span(whole[3]).subspan(position * 96 + head * 24, 24);
+            const std::vector<float> out = exact_attention(op, heads[head / 2], query, position);
             expected[0].insert(expected[0].end(), out.begin(), out.end());
         }
     expect_equal({whole[0]}, expected);
