@@ -85,7 +85,8 @@ def show_tokens(model):
 
 
 def show_run(model):
-    text = output_of(ARTEL, "run", "-m", model, "-n", 24, "--temperature", 0, QUESTION)
+    text = output_of(ARTEL, "run", "-m", model, "-n", 24, "--temperature", 0,
+                     QUESTION + " Answer in one short sentence.")
     print_head(text, 6)
     expect_paris(text)
 
