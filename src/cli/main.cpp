@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
     cli::add_eval_command(app, run);
     cli::add_run_command(app, run);
     cli::add_serve_command(app, run);
+    cli::add_plan_command(app, run);
     cli::add_worker_command(app, run);
 
     try {

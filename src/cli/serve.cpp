@@ -59,7 +59,7 @@ void watch(runtime::ClusterService& service, const api::ApiServer& server,
         const cluster::Health health = service.requests().health();
         const bool is_serving = health.state == cluster::ServiceState::Serving;
         if (is_serving && !was_serving) {
-            std::fputs(plan_table(health).c_str(), stdout);
+            std::fputs(plan_table(plan_view(health)).c_str(), stdout);
             std::printf("serving on http://%s\n", server.address().c_str());
             std::fflush(stdout);
         }
