@@ -242,7 +242,6 @@ WorkerHealth Coordinator::worker_health(NodeId node, const Member& member) const
     health.weight_bytes = stage.weight_bytes;
     health.state_bytes = stage.state_bytes;
     health.scratch_bytes = stage.scratch_bytes;
-    health.scratch_bytes = stage.scratch_bytes;
     return health;
 }
 

@@ -100,7 +100,6 @@ struct WorkerHealth {
     std::uint64_t weight_bytes = 0;
     std::uint64_t state_bytes = 0;
     std::uint64_t scratch_bytes = 0;
-    std::uint64_t scratch_bytes = 0;
     std::uint64_t memory_bytes = 0;  // its limit
     std::uint64_t load_bytes_done = 0;
     std::uint64_t load_bytes_total = 0;
