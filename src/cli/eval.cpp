@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
-#include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "cli/cluster_client.hpp"
 #include "cli/commands.hpp"
+#include "cli/float_file.hpp"
 #include "cli/local_model.hpp"
 #include "cli/model_options.hpp"
 #include "cli/model_text.hpp"
+#include "models/description.hpp"
 #include "quant/type_names.hpp"
 
 namespace artel::cli {
@@ -34,6 +37,7 @@ struct EvalCommand {
     std::string tokens;      // path
     std::string logits;      // path
     std::string perplexity;  // path
+    std::string log_level;   // of worker processes
 };
 
 Result<std::vector<TokenId>> read_tokens(const std::string& path) {
@@ -50,32 +54,46 @@ Result<std::vector<TokenId>> read_tokens(const std::string& path) {
     return tokens;
 }
 
-/// A file that is written piece by piece; finish() reports what close(2) would hide.
-class OutputFile {
-  public:
-    static Result<OutputFile> create(const std::string& path) {
-        std::FILE* file = std::fopen(path.c_str(), "wb");
-        if (file == nullptr) return errno_error("creating " + path);
-        return OutputFile(path, file);
-    }
-    Error write(std::span<const float> values) {
-        if (std::fwrite(values.data(), sizeof(float), values.size(), file_.get()) == values.size())
-            return ok();
-        return errno_error("writing " + path_);
-    }
-    Error finish() {
-        if (std::fclose(file_.release()) != 0) return errno_error("writing " + path_);
-        return ok();
-    }
+using TakeLogits = std::function<Error(std::span<const float>)>;  // (rows, vocabulary)
+/// Reads one text from its first token on and hands out the logits of all positions, in order.
+using ReadText = std::function<Error(std::span<const TokenId>, const TakeLogits&)>;
 
-  private:
-    struct Close {
-        void operator()(std::FILE* file) const { std::fclose(file); }
+/// Over worker processes.
+Result<ReadText> open_cluster(const EvalCommand& command, std::uint32_t context) {
+    ARTEL_ASSIGN(auto started, start_cluster(command.model, {.context = context,
+                                                             .parallel = 1,
+                                                             .chunk = command.chunk,
+                                                             .log_level = command.log_level}));
+    std::shared_ptr<runtime::ClusterService> service = std::move(started);
+    return [service](std::span<const TokenId> tokens, const TakeLogits& take) {
+        cluster::Request request;
+        request.prompt.assign(tokens.begin(), tokens.end());
+        request.wants_prompt_logits = true;
+        request.generates = false;
+        return run_request(service->requests(), std::move(request), {.on_logits = take});
     };
-    OutputFile(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
-    std::string path_;
-    std::unique_ptr<std::FILE, Close> file_;
-};
+}
+
+/// In this process. `index` must outlive what is returned.
+Result<ReadText> open_inside(const EvalCommand& command, const gguf::GgufIndex& index,
+                             std::uint32_t context) {
+    const LocalLimits limits{.context = context, .rows_max = command.chunk};
+    ARTEL_ASSIGN(auto loaded, LocalModel::load(index, command.model, limits));
+    std::shared_ptr<LocalModel> model = std::move(loaded);
+    return [model, chunk = command.chunk](std::span<const TokenId> tokens,
+                                          const TakeLogits& take) -> Error {
+        ARTEL_TRY(model->chain().feed({.sequence = 0, .tokens = tokens, .wants_all_logits = true},
+                                      chunk, take));
+        model->chain().drop(0);
+        return ok();
+    };
+}
+
+Result<ReadText> open_reader(const EvalCommand& command, const gguf::GgufIndex& index,
+                             std::uint32_t context) {
+    if (wants_workers(command.model)) return open_cluster(command, context);
+    return open_inside(command, index, context);
+}
 
 /// -ln p(token) by a row of logits, summed in double.
 double negative_log_likelihood(std::span<const float> logits, TokenId token) {
@@ -94,20 +112,16 @@ Error eval_logits(const EvalCommand& command) {
     if (tokens.size() > context)
         return invalid_argument("{}: {} tokens, and the context holds {}", command.tokens,
                                 tokens.size(), context);
-    const LocalLimits limits{.context = static_cast<std::uint32_t>(tokens.size()),
-                             .rows_max = command.chunk};
-    ARTEL_ASSIGN(const auto model, LocalModel::load(index, command.model, limits));
-    ARTEL_ASSIGN(OutputFile file, OutputFile::create(command.logits));
-    ARTEL_TRY(model->chain().feed(
-        {.sequence = 0, .tokens = tokens, .wants_all_logits = true}, command.chunk,
-        [&](std::span<const float> logits) { return file.write(logits); }));
+    ARTEL_ASSIGN(const ReadText read,
+                 open_reader(command, index, static_cast<std::uint32_t>(tokens.size())));
+    ARTEL_ASSIGN(FloatFile file, FloatFile::create(command.logits));
+    ARTEL_TRY(read(tokens, [&](std::span<const float> logits) { return file.write(logits); }));
     return file.finish();
 }
 
 /// Sum of -ln p(tokens[i + 1] | tokens[0..i]) in one context.
-Result<double> window_likelihood(engine::StageChain& chain, std::span<const TokenId> tokens,
-                                 std::uint32_t chunk) {
-    const std::size_t vocabulary = chain.model_shape().vocabulary_size;
+Result<double> window_likelihood(const ReadText& read, std::span<const TokenId> tokens,
+                                 std::size_t vocabulary) {
     double sum = 0;
     std::size_t next = 1;
     const auto add = [&](std::span<const float> logits) {  // (rows, vocabulary)
@@ -115,8 +129,7 @@ Result<double> window_likelihood(engine::StageChain& chain, std::span<const Toke
             sum += negative_log_likelihood(logits.first(vocabulary), tokens[next++]);
         return ok();
     };
-    ARTEL_TRY(chain.feed({.sequence = 0, .tokens = tokens, .wants_all_logits = true}, chunk, add));
-    chain.drop(0);
+    ARTEL_TRY(read(tokens, add));
     return sum;
 }
 
@@ -131,15 +144,15 @@ Error eval_perplexity(const EvalCommand& command) {
     ARTEL_ASSIGN(const std::uint32_t context_max, context_limit(text.index, command.model));
     const auto context =
         static_cast<std::uint32_t>(std::min<std::size_t>(context_max, tokens.size()));
-    ARTEL_ASSIGN(const auto model,
-                 LocalModel::load(text.index, command.model,
-                                  {.context = context, .rows_max = command.chunk}));
+    ARTEL_ASSIGN(const models::Model model, models::open_model(text.index.metadata()));
+    ARTEL_ASSIGN(const ReadText read, open_reader(command, text.index, context));
     double sum = 0;
     std::size_t predicted = 0;
     const std::span<const TokenId> all = tokens;
     for (std::size_t first = 0; first + 1 < all.size(); first += context) {
         const auto window = all.subspan(first, std::min<std::size_t>(context, all.size() - first));
-        ARTEL_ASSIGN(const double part, window_likelihood(model->chain(), window, command.chunk));
+        ARTEL_ASSIGN(const double part,
+                     window_likelihood(read, window, model.shape.vocabulary_size));
         sum += part;
         predicted += window.size() - 1;
     }
@@ -163,7 +176,8 @@ void add_eval_command(CLI::App& app, Command& run) {
     tokens->needs(logits);
     logits->needs(tokens);
     text->excludes(tokens);
-    command->callback([&run, options] {
+    command->callback([&app, &run, options] {
+        options->log_level = client_log_level(app);
         if (options->tokens.empty() && options->perplexity.empty())
             throw CLI::RequiredError("--tokens with --logits, or --perplexity");
         run = [options] {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "cli/cluster_client.hpp"
 #include "cli/commands.hpp"
 #include "cli/local_model.hpp"
 #include "cli/model_options.hpp"
@@ -33,7 +34,9 @@ struct RunCommand {
     std::uint64_t seed = 0;
     bool ignores_eos = false;
     bool is_raw = false;
+    std::string system;
     std::string prompt;
+    std::string log_level;  // of worker processes
 };
 
 struct Speed {
@@ -58,7 +61,10 @@ Result<std::vector<TokenId>> prompt_tokens(const ModelText& model, const RunComm
         return model.tokenizer->tokenize(
             command.prompt, {.special = text::ParseSpecial::No, .bos = text::AddBos::IfModelSays});
     ARTEL_ASSIGN(const auto chat, open_template(model, command.model.chat_template));
-    const nlohmann::json messages = {{{"role", "user"}, {"content", command.prompt}}};
+    nlohmann::json messages = nlohmann::json::array();
+    if (!command.system.empty())
+        messages.push_back({{"role", "system"}, {"content", command.system}});
+    messages.push_back({{"role", "user"}, {"content", command.prompt}});
     const std::string json =
         messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     ARTEL_ASSIGN(
@@ -92,6 +98,69 @@ Result<Speed> generate(const RunCommand& command, const ModelText& text, LocalMo
     return speed;
 }
 
+struct Outcome {
+    Speed reading;
+    SteadyClock::time_point read_end;
+    Speed writing;
+};
+
+/// In this process.
+Result<Outcome> answer_inside(const RunCommand& command, const ModelText& text,
+                              const std::vector<TokenId>& prompt, std::uint32_t tokens_max) {
+    const auto needed = static_cast<std::uint32_t>(prompt.size()) + tokens_max;
+    ARTEL_ASSIGN(const auto model, LocalModel::load(text.index, command.model,
+                                                    {.context = needed, .rows_max = kChunk}));
+    engine::SamplingState state;
+    state.parameters.temperature = command.temperature;
+    state.parameters.seed = command.seed;
+    ARTEL_TRY(engine::check_sampling_parameters(state.parameters,
+                                                model->chain().model_shape().vocabulary_size));
+    state.counts.add_prompt(prompt);
+    Outcome outcome;
+    outcome.reading.tokens = prompt.size();
+    outcome.reading.begin = SteadyClock::now();
+    std::vector<float> logits;
+    ARTEL_TRY(model->chain().feed({.sequence = 0, .tokens = prompt}, kChunk,
+                                  [&](std::span<const float> last) {
+                                      logits.assign(last.begin(), last.end());
+                                      return ok();
+                                  }));
+    outcome.read_end = SteadyClock::now();
+    ARTEL_ASSIGN(outcome.writing,
+                 generate(command, text, *model, state, std::move(logits), tokens_max));
+    return outcome;
+}
+
+/// Over worker processes. The time of the prompt ends with the first token.
+Result<Outcome> answer_by_workers(const RunCommand& command, const ModelText& text,
+                                  const std::vector<TokenId>& prompt, std::uint32_t tokens_max) {
+    const auto needed = static_cast<std::uint32_t>(prompt.size()) + tokens_max;
+    ARTEL_ASSIGN(
+        const auto service,
+        start_cluster(
+            command.model,
+            {.context = needed, .parallel = 1, .chunk = kChunk, .log_level = command.log_level}));
+    cluster::Request request;
+    request.prompt = prompt;
+    request.max_tokens = tokens_max;
+    request.sampling.temperature = command.temperature;
+    request.sampling.seed = command.seed;
+    const auto& ends = text.tokenizer->end_of_generation();
+    if (!command.ignores_eos) request.end_tokens.assign(ends.begin(), ends.end());
+    Outcome outcome;
+    outcome.reading.tokens = prompt.size();
+    outcome.reading.begin = SteadyClock::now();
+    text::StreamDetokenizer stream(*text.tokenizer);
+    const auto write = [&](const cluster::Token& token) {
+        if (outcome.writing.tokens++ == 0)
+            outcome.read_end = outcome.writing.begin = SteadyClock::now();
+        return token.is_end ? ok() : write_output(stream.add(token.id));
+    };
+    ARTEL_TRY(run_request(service->requests(), std::move(request), {.on_token = write}));
+    ARTEL_TRY(write_output(stream.finish() + "\n"));
+    return outcome;
+}
+
 Error run_prompt(const RunCommand& command) {
     ARTEL_ASSIGN(const ModelText text, load_model_text(command.model.model));
     ARTEL_ASSIGN(const std::uint32_t context, context_limit(text.index, command.model));
@@ -103,30 +172,11 @@ Error run_prompt(const RunCommand& command) {
     const auto room = static_cast<std::uint32_t>(context - prompt.size());
     const std::uint32_t tokens_max =
         command.tokens_max == 0 ? room : std::min(room, command.tokens_max);
-    const auto needed = static_cast<std::uint32_t>(prompt.size()) + tokens_max;
-    ARTEL_ASSIGN(const auto model, LocalModel::load(text.index, command.model,
-                                                    {.context = needed, .rows_max = kChunk}));
-
-    engine::SamplingState state;
-    state.parameters.temperature = command.temperature;
-    state.parameters.seed = command.seed;
-    ARTEL_TRY(engine::check_sampling_parameters(state.parameters,
-                                                model->chain().model_shape().vocabulary_size));
-    state.counts.add_prompt(prompt);
-
-    const Speed reading{.tokens = prompt.size()};
-    std::vector<float> logits;
-    ARTEL_TRY(model->chain().feed({.sequence = 0, .tokens = prompt}, kChunk,
-                                  [&](std::span<const float> last) {
-                                      logits.assign(last.begin(), last.end());
-                                      return ok();
-                                  }));
-    const auto read_end = SteadyClock::now();
-    ARTEL_ASSIGN(const Speed writing,
-                 generate(command, text, *model, state, std::move(logits), tokens_max));
+    const auto answer = wants_workers(command.model) ? answer_by_workers : answer_inside;
+    ARTEL_ASSIGN(const Outcome outcome, answer(command, text, prompt, tokens_max));
     std::fprintf(stderr, "prompt: %zu tokens, %.1f tokens/s; answer: %zu tokens, %.1f tokens/s\n",
-                 reading.tokens, reading.per_second(read_end), writing.tokens,
-                 writing.per_second(SteadyClock::now()));
+                 outcome.reading.tokens, outcome.reading.per_second(outcome.read_end),
+                 outcome.writing.tokens, outcome.writing.per_second(SteadyClock::now()));
     return ok();
 }
 
@@ -146,9 +196,15 @@ void add_run_command(CLI::App& app, Command& run) {
     command->add_option("--seed", options->seed, "Of the random numbers")->capture_default_str();
     command->add_flag("--ignore-eos", options->ignores_eos,
                       "Go on past tokens that end a generation");
-    command->add_flag("--raw", options->is_raw, "The prompt is no chat message but plain text");
+    auto* raw =
+        command->add_flag("--raw", options->is_raw, "The prompt is no chat message but plain text");
+    command->add_option("--system", options->system, "System message before the prompt")
+        ->excludes(raw);
     command->add_option("prompt", options->prompt, "The prompt")->required();
-    command->callback([&run, options] { run = [options] { return run_prompt(*options); }; });
+    command->callback([&app, &run, options] {
+        options->log_level = client_log_level(app);
+        run = [options] { return run_prompt(*options); };
+    });
 }
 
 }  // namespace artel::cli
