@@ -23,6 +23,7 @@ void add_eval_command(CLI::App& app, Command& run);
 void add_run_command(CLI::App& app, Command& run);
 void add_serve_command(CLI::App& app, Command& run);
 void add_plan_command(CLI::App& app, Command& run);
+void add_bench_command(CLI::App& app, Command& run);
 void add_worker_command(CLI::App& app, Command& run);
 
 }  // namespace artel::cli

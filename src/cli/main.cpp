@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     cli::add_run_command(app, run);
     cli::add_serve_command(app, run);
     cli::add_plan_command(app, run);
+    cli::add_bench_command(app, run);
     cli::add_worker_command(app, run);
 
     try {

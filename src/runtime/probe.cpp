@@ -60,7 +60,18 @@ std::uint64_t control_group_room() {
     return room;
 }
 
-/// Bytes a second that `threads` threads read together, from memory rather than caches.
+}  // namespace
+
+std::uint64_t available_memory_bytes() {
+    return std::min(memory_available(), control_group_room());
+}
+
+std::string machine_id() {
+    std::string id = read_text("/proc/sys/kernel/random/boot_id");
+    while (!id.empty() && (id.back() == '\n' || id.back() == ' ')) id.pop_back();
+    return id.empty() ? "unknown" : id;
+}
+
 std::uint64_t read_bandwidth(std::uint32_t threads) {
     constexpr std::size_t kBytes = 48U << 20;
     std::vector<std::uint64_t> memory(kBytes / 8, 1);
@@ -87,18 +98,6 @@ std::uint64_t read_bandwidth(std::uint32_t threads) {
     return checked == 0
                ? 0
                : static_cast<std::uint64_t>(static_cast<double>(kBytes) / std::max(seconds, 1e-6));
-}
-
-}  // namespace
-
-std::uint64_t available_memory_bytes() {
-    return std::min(memory_available(), control_group_room());
-}
-
-std::string machine_id() {
-    std::string id = read_text("/proc/sys/kernel/random/boot_id");
-    while (!id.empty() && (id.back() == '\n' || id.back() == ' ')) id.pop_back();
-    return id.empty() ? "unknown" : id;
 }
 
 protocol::WorkerReport probe_worker(std::uint64_t memory_bytes, std::uint32_t threads,

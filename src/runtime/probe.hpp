@@ -15,6 +15,9 @@ namespace artel::runtime {
 std::uint64_t available_memory_bytes();
 /// The same for all processes of one machine and boot, and of no other.
 std::string machine_id();
+/// Bytes a second that `threads` threads read together, from memory rather than caches; the best of
+/// a few passes. Requires a thread.
+std::uint64_t read_bandwidth(std::uint32_t threads);
 /// A worker's report but for what is its own: name, listen address, epoch, held stage.
 /// `memory_bytes` 0: what is available. Figures are for `threads` threads.
 protocol::WorkerReport probe_worker(std::uint64_t memory_bytes, std::uint32_t threads,
