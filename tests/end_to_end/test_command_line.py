@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every command keeps: exit 2 for wrong usage, 1 for a refused input, errors on stderr."""
+import json
+
 import pytest
 
 from conftest import leave_out
@@ -34,3 +36,86 @@ def test_a_missing_model_file_is_named(run_artel, commands, command, tmp_path):
     done = run_artel(command, *rest.get(command, ["-m", model]))
     assert done.returncode == 1, done.stderr
     assert "no-such-file.gguf" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def small_model(models):
+    return next(models.glob("SmolLM2*.gguf"))
+
+
+def test_plan_places_every_layer_once(run_artel, small_model):
+    done = run_artel("plan", "-m", small_model, "--local-workers", "3", "--context", "512",
+                     "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["context"] == 512 and plan["decode_tokens_per_second"] > 0
+    stages = [worker for worker in plan["workers"] if worker["layers"]]
+    next_layer = 0
+    for stage in stages:
+        assert stage["first_layer"] == next_layer
+        next_layer += stage["layers"]
+    assert next_layer == 30
+    assert [worker["input"] for worker in stages].count(True) == 1
+    assert [worker["output"] for worker in stages].count(True) == 1
+
+
+def test_plan_refuses_with_what_is_missing(run_artel, small_model, tmp_path):
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text('[[worker]]\nname = "tiny"\nmemory = "8MiB"\n')
+    done = run_artel("plan", "-m", small_model, "--cluster", cluster)
+    assert done.returncode == 1 and not done.stdout
+    assert "does not fit" in done.stderr and "one more machine with" in done.stderr
+
+
+@pytest.mark.parametrize("line, named", [
+    ("memory = -1", "cluster.toml:3: memory"), ("memory = \"much\"", "cluster.toml:3: memory"),
+    ("memroy = 1", "cluster.toml:3: memroy"), ("", "memory: is missing"),
+    ("memory = ", "cluster.toml:3")])
+def test_plan_names_what_is_wrong_in_a_cluster_file(run_artel, small_model, tmp_path, line, named):
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text(f'[[worker]]\nname = "a"\n{line}\n')
+    done = run_artel("plan", "-m", small_model, "--cluster", cluster)
+    assert done.returncode == 1 and named in done.stderr, done.stderr
+
+
+def test_eval_over_worker_processes_gives_the_same_bytes(run_artel, small_model, tmp_path):
+    ids = tmp_path / "ids.json"
+    ids.write_text(json.dumps([(7919 * i + 11) % 49000 for i in range(100)]))
+
+    def logits(*options):
+        out = tmp_path / "out.f32"
+        done = run_artel("eval", "-m", small_model, "--tokens", ids, "--logits", out, *options)
+        assert done.returncode == 0, done.stderr
+        return out.read_bytes()
+
+    expected = logits()
+    assert len(expected) == 100 * 49152 * 4
+    for workers, chunk in ((1, 64), (2, 7), (3, 64)):
+        assert logits("--local-workers", workers, "--chunk", chunk) == expected
+
+
+def test_a_split_that_is_not_the_models_is_refused_at_once(run_artel, small_model, tmp_path):
+    ids = tmp_path / "ids.json"
+    ids.write_text("[1]")
+    done = run_artel("eval", "-m", small_model, "--tokens", ids, "--logits", tmp_path / "out.f32",
+                     "--split", "10,10")
+    assert done.returncode == 1 and "20 layers in all, the model 30" in done.stderr
+    assert not (tmp_path / "out.f32").exists()
+
+
+def test_bench_measures_each_context_and_concurrency(run_artel, small_model):
+    done = run_artel("bench", "-m", small_model, "--prompt", "8", "--generate", "4", "--contexts",
+                     "0,16", "--concurrency", "1,2", "--runs", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [(entry["context"], entry["concurrency"]) for entry in report["results"]] == [
+        (0, 1), (0, 2), (16, 1), (16, 2)]
+    for entry in report["results"]:
+        assert entry["prefill_tokens_per_second"] > 0 and entry["decode_tokens_per_second"] > 0
+        assert entry["gb_per_second"] > 0 and entry["bandwidth_share"] > 0
+
+
+def test_bench_refuses_a_context_beyond_the_models(run_artel, small_model):
+    done = run_artel("bench", "-m", small_model, "--contexts", "9000")
+    assert done.returncode == 1
+    assert "9640" in done.stderr and "8192" in done.stderr
