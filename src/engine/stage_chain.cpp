@@ -56,6 +56,7 @@ Error check_split(const models::ModelShape& shape, const ChainOptions& options) 
 }  // namespace
 
 std::vector<std::uint32_t> even_split(std::uint32_t layer_count, std::uint32_t stages) {
+    stages = std::min(stages, layer_count);
     std::vector<std::uint32_t> split(stages, layer_count / stages);
     for (std::uint32_t i = 0; i < layer_count % stages; ++i) ++split[i];
     return split;

@@ -27,7 +27,8 @@ struct ChainOptions {
     std::uint32_t sequences = 1;  // at once
 };
 
-/// As many layers as can be for each of `stages`, the first ones taking what is left over.
+/// Layers of each stage, as equal as can be, the first ones taking what is left over. Fewer stages
+/// than asked for where there are not as many layers. Requires both above 0.
 std::vector<std::uint32_t> even_split(std::uint32_t layer_count, std::uint32_t stages);
 
 /// New tokens of one sequence in a step; they follow those it already has.
