@@ -379,7 +379,7 @@ void TlsTransport::on_lane_open(const std::shared_ptr<Link>& link, std::size_t l
         bring_up(link);
 }
 
-void TlsTransport::fail_assembly(const std::shared_ptr<Link>& link, const Error& why) {
+void TlsTransport::fail_assembly(std::shared_ptr<Link> link, const Error& why) {
     if (link->is_over) return;
     link->is_over = true;
     link->deadline.cancel();
@@ -417,7 +417,8 @@ void TlsTransport::bring_up(const std::shared_ptr<Link>& link) {
     events_.on_link_up(link->node, link->address, link->version);
 }
 
-void TlsTransport::take_down(const std::shared_ptr<Link>& link, const Error& why) {
+// By value: the map entry that held the link goes away inside.
+void TlsTransport::take_down(std::shared_ptr<Link> link, const Error& why) {
     if (link->is_over) return;
     link->is_over = true;
     if (const auto found = links_.find(link->node); found != links_.end() && found->second == link)
@@ -434,8 +435,7 @@ Error TlsTransport::send(const std::string& node, std::size_t lane, SharedBytes 
 }
 
 void TlsTransport::disconnect(const std::string& node, const Error& why) {
-    if (const auto found = links_.find(node); found != links_.end())
-        take_down(std::shared_ptr(found->second), why);
+    if (const auto found = links_.find(node); found != links_.end()) take_down(found->second, why);
 }
 
 void TlsTransport::stop() {
