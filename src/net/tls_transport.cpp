@@ -370,6 +370,12 @@ void TlsTransport::open_lane(const std::shared_ptr<Link>& link, std::size_t lane
     });
 }
 
+/// The lanes' callbacks hold the link, so it must let go of the lanes.
+void TlsTransport::close_lanes(Link& link, const Error& why) {
+    for (auto& lane : link.lanes)
+        if (const auto connection = std::exchange(lane, nullptr)) connection->close(why);
+}
+
 void TlsTransport::on_lane_open(const std::shared_ptr<Link>& link, std::size_t lane,
                                 std::shared_ptr<Connection> connection) {
     if (link->is_over || is_stopped_) return connection->close(cancelled("the link is gone"));
@@ -384,8 +390,7 @@ void TlsTransport::fail_assembly(std::shared_ptr<Link> link, const Error& why) {
     link->is_over = true;
     link->deadline.cancel();
     assembling_.erase({link->node, link->number});
-    for (auto& lane : link->lanes)
-        if (lane) lane->close(why);
+    close_lanes(*link, why);
     if (auto done = std::exchange(link->dial_done, nullptr)) done(why);
 }
 
@@ -423,8 +428,7 @@ void TlsTransport::take_down(std::shared_ptr<Link> link, const Error& why) {
     link->is_over = true;
     if (const auto found = links_.find(link->node); found != links_.end() && found->second == link)
         links_.erase(found);
-    for (auto& lane : link->lanes)
-        if (lane) lane->close(why);
+    close_lanes(*link, why);
     if (!is_stopped_) events_.on_link_down(link->node, why);
 }
 

@@ -91,6 +91,7 @@ class TlsTransport : public std::enable_shared_from_this<TlsTransport> {
                    const std::shared_ptr<Connection>& connection);
     void on_lane_open(const std::shared_ptr<Link>& link, std::size_t lane,
                       std::shared_ptr<Connection> connection);
+    static void close_lanes(Link& link, const Error& why);
     void fail_assembly(std::shared_ptr<Link> link, const Error& why);
     void bring_up(const std::shared_ptr<Link>& link);
     void take_down(std::shared_ptr<Link> link, const Error& why);
