@@ -25,7 +25,7 @@ VENV_PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 # Folders that read bytes which artel did not write: their tests run under ASan and UBSan.
 PARSER_FOLDERS = ["base", "gguf", "quant", "text", "protocol", "net", "api"]
 # Folders with threads or sockets: their tests run under TSan.
-THREAD_FOLDERS = ["base", "net", "runtime", "api"]
+THREAD_FOLDERS = ["base", "net", "api"]
 FUZZ_SECONDS = int(os.environ.get("ARTEL_FUZZ_SECONDS", "15"))  # each target
 STAGE_TIMEOUT_SECONDS = 3600
 
@@ -96,7 +96,9 @@ def debug():
 
 
 def tsan():
-    sanitized("tsan", THREAD_FOLDERS, {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"})
+    suppressions = ROOT / "tests" / "tsan.supp"
+    sanitized("tsan", THREAD_FOLDERS, {
+        "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:suppressions={suppressions}"})
 
 
 def fuzz():
