@@ -83,6 +83,7 @@ TEST(PageTablesDeathTest, AStepOfAnUnknownSequenceIsABug) {
 
 // Random prefill and decode of several sequences over a pipe: the planner's page count is enough,
 // no page has two users among the steps in flight, and in the end none is missing.
+// Long because one loop plays a whole pipe.
 TEST(PageTables, ThePlannedPagesAreAlwaysEnoughAndNeverShared) {
     Random random(21);
     for (int round = 0; round < 60; ++round) {

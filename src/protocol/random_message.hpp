@@ -78,6 +78,7 @@ inline PageTableChange page_change(Random& random) {
         change.pages.push_back(PageId{below(random, kPagesMax)});
     return change;
 }
+// Long because it is flat: one case a message.
 inline Message make(std::size_t type, Random& random) {
     switch (type) {
         case 0: {
