@@ -151,5 +151,8 @@ template <class... Functions>
 struct Overloaded : Functions... {
     using Functions::operator()...;
 };
+// Clang 16 does not deduce an aggregate's arguments by itself.
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
 
 }  // namespace artel::graph
