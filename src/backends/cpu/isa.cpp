@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/isa.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace artel::cpu {
+
+#if defined(__x86_64__)
+namespace {
+
+/// Leaf 1, ECX bit 29 (Intel SDM, CPUID); Clang 16 has no __builtin_cpu_supports for it.
+bool has_f16c() {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && ((ecx >> 29U) & 1U) != 0;
+}
+
+}  // namespace
+#endif
 
 std::string_view to_string(Isa isa) {
     return isa == Isa::Avx2 ? "avx2" : "scalar";
@@ -9,8 +25,7 @@ std::string_view to_string(Isa isa) {
 
 Isa best_isa() {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
         return Isa::Avx2;
 #endif
     return Isa::Scalar;
