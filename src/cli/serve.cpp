@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // artel serve -m MODEL.gguf: one model over local or joining workers, behind the OpenAI API.
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -51,6 +53,14 @@ bool stop_was_asked(const sigset_t& signals, milliseconds patience) {
     return sigtimedwait(&signals, nullptr, &wait) > 0;
 }
 
+/// Every client is a descriptor: as many as the system lets us have.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /// Prints what a person wants to see each time the cluster begins to serve.
 void watch(runtime::ClusterService& service, const api::ApiServer& server,
            const sigset_t& signals) {
@@ -69,6 +79,7 @@ void watch(runtime::ClusterService& service, const api::ApiServer& server,
 
 Error serve(const ServeCommand& command) {
     const sigset_t signals = block_stop_signals();
+    raise_descriptor_limit();
     ARTEL_TRY(check_model_options(command.model));
     ARTEL_ASSIGN(const ModelText text, load_model_text(command.model.model));
     std::unique_ptr<text::ChatTemplate> chat;
