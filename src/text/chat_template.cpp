@@ -85,6 +85,9 @@ class ChatTemplate::Renderer {
         ARTEL_TRY(child_.start());
         // Python's own start is not the template's fault, so it has a limit of its own.
         const auto ready = child_.exchange("{}", kAnswerBytesMax, options_.start_limit);
+        if (ready.status().code() == ErrorCode::kDeadlineExceeded)
+            return deadline_exceeded("the process for chat templates did not start within {} ms",
+                                     options_.start_limit.count());
         ARTEL_TRY(ready);
         const Json body = {{"template", template_text_},
                            {"bos", options_.bos},

@@ -41,7 +41,7 @@ struct ChatTemplateOptions {
     std::string bos = {};  // spelling of the BOS token, empty if the model has none
     std::string eos = {};
     std::vector<std::string> control_spellings = {};  // of the tokenizer
-    std::chrono::milliseconds start_limit{10'000};
+    std::chrono::milliseconds start_limit{30'000};    // of Python itself
     std::chrono::milliseconds answer_limit{1'000};
 };
 

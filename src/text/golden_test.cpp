@@ -5,6 +5,8 @@
 // and said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 // Ordered: the order of keys in messages and tools shows in prompts.
 using Json = nlohmann::ordered_json;
+
+/// These tests are about what is rendered, also on a machine that is busy with other things.
+constexpr std::chrono::seconds kPatience{60};
 
 fs::path folder_from(const char* variable, const char* otherwise) {
     const char* given = std::getenv(variable);
@@ -104,6 +109,57 @@ TEST(Golden, Tokenizers) {
     std::printf("%zu texts checked\n", checked);
 }
 
+/// The golden.json of a real model, null if it or the model is not there.
+Json real_model(const fs::path& folder, fs::path& model) {
+    const Json golden = Json::parse(read(folder / "golden.json"), nullptr,
+                                    /*allow_exceptions=*/false);
+    if (!golden.is_object()) return nullptr;
+    model = folder_from("ARTEL_MODELS", "build/models") / golden["file"].get<std::string>();
+    return fs::is_regular_file(model) ? golden : Json(nullptr);
+}
+
+std::vector<TokenId> prompt_ids(ChatTemplate& chat_template, const Tokenizer& tokenizer,
+                                const Json& messages) {
+    const auto prompt = chat_template.render({.messages_json = messages.dump()});
+    EXPECT_TRUE(prompt.ok()) << prompt.status().message();
+    if (!prompt.ok()) return {};
+    return tokenizer.tokenize(prompt->segments, AddBos::IfModelSays);
+}
+
+/// Field case C87: what a user types never becomes a control token, whatever he types.
+void check_typed_control_tokens(ChatTemplate& chat_template, const Tokenizer& tokenizer) {
+    const auto controls = [&](const std::string& content) {
+        const Json messages = {{{"role", "user"}, {"content", content}}};
+        const auto ids = prompt_ids(chat_template, tokenizer, messages);
+        return std::ranges::count_if(ids, [&](TokenId id) { return tokenizer.is_control(id); });
+    };
+    std::string all;
+    for (const std::string& spelling : tokenizer.control_spellings()) all += spelling + " ";
+    EXPECT_EQ(controls(all), controls("hello"));
+}
+
+TEST(Golden, PromptsOfRealModels) {
+    const fs::path oracle = folder_from("ARTEL_ORACLE", "../shared/oracle") / "real";
+    for (const char* name : {"smollm2", "gemma3-270m"}) {
+        SCOPED_TRACE(name);
+        fs::path path;
+        const Json golden = real_model(oracle / name, path);
+        if (golden.is_null()) {
+            std::printf("NOT CHECKED: prompts of %s (set ARTEL_ORACLE and ARTEL_MODELS)\n", name);
+            continue;
+        }
+        const auto tokenizer = load_tokenizer(path);
+        ChatTemplateOptions options = chat_template_options(*tokenizer);
+        options.answer_limit = options.start_limit = kPatience;
+        const auto chat_template = ChatTemplate::create(golden["chat_template"], options);
+        ASSERT_TRUE(chat_template.ok()) << chat_template.status().message();
+        for (const Json& prompt : golden["cases"])
+            EXPECT_EQ(prompt_ids(**chat_template, *tokenizer, prompt["messages"]),
+                      prompt["prompt_ids"].get<std::vector<TokenId>>());
+        check_typed_control_tokens(**chat_template, *tokenizer);
+    }
+}
+
 /// With control tokens to look out for, so that the equality also covers the marked renders.
 ChatTemplateOptions golden_options(const Json& golden) {
     const auto spelling = [&golden](const char* key) {
@@ -111,6 +167,7 @@ ChatTemplateOptions golden_options(const Json& golden) {
                                                                : "";
     };
     ChatTemplateOptions options{.bos = spelling("bos_token"), .eos = spelling("eos_token")};
+    options.answer_limit = options.start_limit = kPatience;
     options.control_spellings = {"<|im_start|>", "<|im_end|>", "</s>", "[INST]", "<start_of_turn>"};
     return options;
 }

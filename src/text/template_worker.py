@@ -117,9 +117,10 @@ class Template:
         self.source = request["template"]
         self.compiled = make_environment().from_string(self.source)
         self.tokens = {"bos_token": request["bos"], "eos_token": request["eos"]}
-        self.spellings = request["control_spellings"]
-        self.edge_characters = {text[0] for text in self.spellings}
-        self.edge_characters |= {text[-1] for text in self.spellings}
+        self.spellings = frozenset(request["control_spellings"])
+        self.lengths = sorted({len(text) for text in self.spellings})
+        edges = {text[0] for text in self.spellings} | {text[-1] for text in self.spellings}
+        self.edge = re.compile("[" + re.escape("".join(sorted(edges))) + "]") if edges else None
 
     def render(self, request):
         messages = map_strings(json.loads(request["messages"]), replace_surrogates)
@@ -149,37 +150,50 @@ class Template:
 
     def segments(self, text, messages, tools):
         strings = strings_of([messages, tools])
-        edges = [c for c in self.edge_characters if any(c in s for s in strings)]
-        if not edges:
+        if not self.edge or not any(self.edge.search(string) for string in strings):
             return [[text, True]]
         mark = self.unused_character(strings)
-        spellings = [s for s in self.spellings if any(s in string for string in strings)]
-        for marked_texts in (edges, spellings):
-            if not marked_texts:
+        for marker in (self.edge_marker(mark), self.spelling_marker(mark, strings)):
+            if marker is None:
                 return [[text, True]]
-            found = re.compile("|".join(re.escape(s) for s in by_length(marked_texts)))
-            put_mark = lambda string: found.sub(lambda match: mark + match.group(), string)
             try:
-                marked = self.render_once(
-                    map_strings(messages, put_mark), map_strings(tools, put_mark)
-                )
+                marked = self.render_once(map_strings(messages, marker), map_strings(tools, marker))
             except (MemoryError, OverflowError, RecursionError):
                 raise
             except Exception:
                 continue
             if marked.replace(mark, "") == text:
                 return cut(marked, mark)
-        return cut(put_mark(text), mark)
+        return cut(marker(text), mark)
+
+    def edge_marker(self, mark):
+        """Marks each character that could begin or end a control token."""
+        return lambda string: self.edge.sub(lambda found: mark + found.group(), string)
+
+    def spelling_marker(self, mark, strings):
+        """Marks where one of the control tokens that `strings` hold is spelled; None without any."""
+
+        def spelled_at(found):
+            ends = (found.start() + length for length in self.lengths)
+            return {found.string[found.start() : end] for end in ends} & self.spellings
+
+        held = set()
+        for string in strings:
+            for found in self.edge.finditer(string):
+                held |= spelled_at(found)
+        if not held:
+            return None
+
+        def replace(found):
+            return (mark if spelled_at(found) & held else "") + found.group()
+
+        return lambda string: self.edge.sub(replace, string)
 
     def unused_character(self, strings):
         for code in range(0xF0000, 0xFFFFE):
             if chr(code) not in self.source and not any(chr(code) in s for s in strings):
                 return chr(code)
         raise OverflowError("the messages use every private character")
-
-
-def by_length(texts):
-    return sorted(texts, key=len, reverse=True)
 
 
 def cut(marked, mark):
