@@ -171,7 +171,7 @@ class Template:
         return lambda string: self.edge.sub(lambda found: mark + found.group(), string)
 
     def spelling_marker(self, mark, strings):
-        """Marks where one of the control tokens that `strings` hold is spelled; None without any."""
+        """Marks where a control token that `strings` hold is spelled; None without any."""
 
         def spelled_at(found):
             ends = (found.start() + length for length in self.lengths)
