@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/file.hpp"
 #include "cli/cluster_client.hpp"
 #include "cli/commands.hpp"
 #include "cli/local_model.hpp"
@@ -48,19 +47,11 @@ struct Speed {
     }
 };
 
-Result<std::unique_ptr<text::ChatTemplate>> open_template(const ModelText& model,
-                                                          const std::string& file) {
-    if (file.empty()) return load_chat_template(model);
-    ARTEL_ASSIGN(std::string source, read_file(file, text::ChatTemplate::kTemplateBytesMax));
-    return text::ChatTemplate::create(std::move(source),
-                                      text::chat_template_options(*model.tokenizer));
-}
-
 Result<std::vector<TokenId>> prompt_tokens(const ModelText& model, const RunCommand& command) {
     if (command.is_raw)
         return model.tokenizer->tokenize(
             command.prompt, {.special = text::ParseSpecial::No, .bos = text::AddBos::IfModelSays});
-    ARTEL_ASSIGN(const auto chat, open_template(model, command.model.chat_template));
+    ARTEL_ASSIGN(const auto chat, open_chat_template(model, command.model.chat_template));
     nlohmann::json messages = nlohmann::json::array();
     if (!command.system.empty())
         messages.push_back({{"role", "system"}, {"content", command.system}});

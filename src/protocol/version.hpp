@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which builds understand each other. A build speaks version N and N-1. The schema hash is that of
-// artel.proto without comments and spaces; version_test.cpp fails when the file changes and this
+// artel.proto without comments and spaces; protocol_test.cpp fails when the file changes and this
 // constant does not, and two builds that claim one version with unlike hashes refuse each other
 // (net/opening.hpp).
 #pragma once
