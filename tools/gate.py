@@ -13,6 +13,7 @@ Stops at the first stage that fails, with its exit status. What a stage leaves o
 output ends with the summary of the last test program, so nothing is printed after a good run.
 """
 import argparse
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -48,6 +49,28 @@ def run(*command, env=None):
         raise StageFailed(done.returncode if done.returncode > 0 else 1, command)
 
 
+def run_side_by_side(commands, env=None):
+    """As many of the programs at once as there are cores; each one's output in one piece."""
+    def one(command):
+        text = " ".join(str(c).replace(f"{ROOT}/", "") for c in command)
+        try:
+            done = subprocess.run([str(c) for c in command], cwd=ROOT, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  errors="replace", timeout=STAGE_TIMEOUT_SECONDS,
+                                  env={**os.environ, **(env or {})})
+            print(f"+ {text}\n{done.stdout}", end="", flush=True)
+            return command, done.returncode
+        except (OSError, subprocess.TimeoutExpired) as error:
+            print(f"+ {text}\ngate: {error}", flush=True)
+            return command, 1
+
+    with concurrent.futures.ThreadPoolExecutor(jobs()) as pool:
+        results = list(pool.map(one, commands))
+    for command, status in results:
+        if status != 0:
+            raise StageFailed(status if status > 0 else 1, command)
+
+
 def jobs():
     """One compiler a core, but no more than one for each 2 GiB of memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -80,15 +103,14 @@ def unit():
 
 
 def sanitized(preset, folders, env):
-    """Builds the tests of some folders with a sanitizer preset and runs them one by one."""
+    """Builds the tests of some folders with a sanitizer preset and runs them."""
     names = [f"{f}_test" for f in folders_with_tests(folders)]
     left_out = sorted(set(folders) - set(folders_with_tests(folders)))
     if left_out:
         print(f"{preset}: no tests yet in {', '.join(left_out)}")
     run("cmake", "--preset", preset)
     run("ninja", "-C", f"build/{preset}", f"-j{jobs()}", *names)
-    for name in names:
-        run(f"build/{preset}/{name}", "--gtest_brief=1", env=env)
+    run_side_by_side([[f"build/{preset}/{name}", "--gtest_brief=1"] for name in names], env)
 
 
 def debug():
@@ -109,13 +131,16 @@ def fuzz():
         return
     run("cmake", "--preset", "fuzz")
     run("ninja", "-C", "build/fuzz", f"-j{jobs()}", *names)
+    commands = []
     for name in names:
         grown = ROOT / "build" / "corpus" / name
         grown.mkdir(parents=True, exist_ok=True)
         seeds = ROOT / "tests" / "fuzz" / "corpus" / name.removeprefix("fuzz_")
-        run(f"build/fuzz/tests/fuzz/{name}", f"-max_total_time={FUZZ_SECONDS}", "-timeout=5",
-            "-rss_limit_mb=1024", "-print_final_stats=1", f"-artifact_prefix=build/{name}-",
-            grown, *([seeds] if seeds.is_dir() else []))
+        commands.append([f"build/fuzz/tests/fuzz/{name}", f"-max_total_time={FUZZ_SECONDS}",
+                         "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1",
+                         f"-artifact_prefix=build/{name}-", grown,
+                         *([seeds] if seeds.is_dir() else [])])
+    run_side_by_side(commands)
 
 
 def end_to_end(*selection):
