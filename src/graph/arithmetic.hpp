@@ -27,6 +27,10 @@
 // EmbedRows   decode(w) * scale.
 // RmsNorm     partial[i % 16] = fma(x[i], x[i], partial[i % 16]) for i ascending, from +0;
 //             r = 1 / sqrt(tree_sum(partial) / float(width) + epsilon); out = (x * r) * weight.
+// LayerNorm   mean = tree_sum(partial) / float(width), partial[i % 16] += x[i]; d[i] = x[i] - mean;
+//             partial[i % 16] = fma(d[i], d[i], partial[i % 16]), from +0 both;
+//             r = 1 / sqrt(tree_sum(partial) / float(width) + epsilon);
+//             out = (d[i] * r) * weight, then + bias where there is one.
 // Rope        c, s of rope_rotation() (rope_angles.hpp), the pair (a, b) becomes
 //             fma(a, c, -(b * s)) and fma(a, s, b * c).
 // Attention   per row and head; blocks of 64 positions at multiples of 64, ascending, only
@@ -46,6 +50,7 @@
 //             max(a, b) is b > a ? b : a. State is rounded to its type once, by StoreState
 //             (f16: to nearest even, quant/half.hpp), and read back exactly.
 // GatedActivation  silu(gate) * up, gelu_tanh(gate) * up.   SoftCap  cap * tanh(x / cap).
+// Activate    gelu_erf(x).
 // Add, Multiply, Scale  one operation each.
 #pragma once
 
@@ -145,6 +150,21 @@ ARTEL_KERNEL_INLINE float gelu_tanh(float x) {
     constexpr float kB = -0x1.2444f2p-4F;  // 0.044715 kA
     const float exponent = x * fused_multiply_add(kB, x * x, kA);
     return x / (1.0F + exact_exp(exponent));
+}
+
+/// x P(x), P the normal distribution's cumulative function, with an absolute error of P below 2e-7:
+/// erfc(z) = e^(-z^2) t (a1 + t (a2 + ...)), t = 1 / (1 + p z) for z >= 0, Abramowitz and Stegun
+/// (1964), 7.1.26. P(x) = 1 - erfc(x / sqrt 2) / 2, and by symmetry for x < 0.
+ARTEL_KERNEL_INLINE float gelu_erf(float x) {
+    const float z = __builtin_fabsf(x) * 0x1.6a09e6p-1F;  // / sqrt(2)
+    const float t = 1.0F / fused_multiply_add(0.3275911F, z, 1.0F);
+    float p = 1.061405429F;
+    p = fused_multiply_add(p, t, -1.453152027F);
+    p = fused_multiply_add(p, t, 1.421413741F);
+    p = fused_multiply_add(p, t, -0.284496736F);
+    p = fused_multiply_add(p, t, 0.254829592F);
+    const float tail = 0.5F * ((p * t) * exact_exp(-(z * z)));
+    return x * (x < 0.0F ? tail : 1.0F - tail);
 }
 
 /// cap * tanh(x / cap).

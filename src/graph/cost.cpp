@@ -93,6 +93,13 @@ struct OpCost {
     Cost operator()(const GatedActivation& op) const { return per_element(op.out, 20); }
     Cost operator()(const SelectRows&) const { return {}; }
     Cost operator()(const SoftCap& op) const { return per_element(op.out, 20); }
+    Cost operator()(const LayerNorm& op) const {
+        Cost cost = per_element(op.out, 7);
+        cost.weight_bytes = used_bytes(graph, op.weight);
+        if (op.bias) cost.weight_bytes = sum(cost.weight_bytes, used_bytes(graph, *op.bias));
+        return cost;
+    }
+    Cost operator()(const Activate& op) const { return per_element(op.out, 20); }
 };
 
 }  // namespace

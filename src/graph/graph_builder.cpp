@@ -193,12 +193,30 @@ Tensor GraphBuilder::rms_norm(Tensor x, Tensor weight, float epsilon) {
         !expect(in.row_kind != RowKind::Fixed && in.columns % width == 0, kOp,
                 fmt::format("rows of a multiple of {} columns", width), x))
         return {};
-    if (!(epsilon >= 0) || !std::isfinite(epsilon)) {
-        fail(invalid_argument("{}: epsilon {}, expected a small number", kOp, epsilon));
-        return {};
-    }
+    if (!expect_epsilon(kOp, epsilon)) return {};
     const Tensor out = new_tensor(TensorKind::Scratch, in);
     graph_.ops.emplace_back(RmsNorm{.x = x, .weight = weight, .out = out, .epsilon = epsilon});
+    return out;
+}
+
+bool GraphBuilder::expect_epsilon(std::string_view op, float epsilon) {
+    if (epsilon >= 0 && std::isfinite(epsilon)) return true;
+    fail(invalid_argument("{}: epsilon {}, expected a small number", op, epsilon));
+    return false;
+}
+
+Tensor GraphBuilder::layer_norm(Tensor x, Tensor weight, std::optional<Tensor> bias,
+                                float epsilon) {
+    constexpr std::string_view kOp = "layer_norm";
+    if (!accept(kOp, {x, weight})) return {};
+    const Shape in = graph_.shape(x);
+    if (!expect(in.row_kind != RowKind::Fixed, kOp, "computed rows", x) ||
+        !expect_vector(kOp, weight, in.columns) || !expect_epsilon(kOp, epsilon))
+        return {};
+    if (bias && (!accept(kOp, {*bias}) || !expect_vector(kOp, *bias, in.columns))) return {};
+    const Tensor out = new_tensor(TensorKind::Scratch, in);
+    graph_.ops.emplace_back(
+        LayerNorm{.x = x, .weight = weight, .bias = bias, .out = out, .epsilon = epsilon});
     return out;
 }
 
@@ -247,7 +265,8 @@ Tensor GraphBuilder::rope(Tensor x, const RopeOptions& options) {
         return {};
     }
     const bool is_sane = std::isfinite(options.base) && options.base > 0 &&
-                         std::isfinite(options.frequency_scale) && options.frequency_scale > 0;
+                         std::isfinite(options.frequency_scale) && options.frequency_scale > 0 &&
+                         std::isfinite(options.magnitude);
     if (!is_sane) {
         fail(invalid_argument("{}: base {} and frequency scale {}, expected positive numbers", kOp,
                               options.base, options.frequency_scale));
@@ -265,6 +284,8 @@ Tensor GraphBuilder::rope(Tensor x, const RopeOptions& options) {
                                  .style = options.style,
                                  .base = options.base,
                                  .frequency_scale = options.frequency_scale,
+                                 .ramp = options.ramp,
+                                 .magnitude = options.magnitude,
                                  .factors = options.factors});
     return out;
 }
@@ -354,6 +375,12 @@ Tensor GraphBuilder::gated_activation(GateKind kind, Tensor gate, Tensor up) {
     const Tensor out = same_shape_op("gated_activation", gate, up);
     if (out.is_valid())
         graph_.ops.emplace_back(GatedActivation{.gate = gate, .up = up, .out = out, .kind = kind});
+    return out;
+}
+
+Tensor GraphBuilder::activate(ActivationKind kind, Tensor x) {
+    const Tensor out = same_shape_op("activate", x, x);
+    if (out.is_valid()) graph_.ops.emplace_back(Activate{.x = x, .out = out, .kind = kind});
     return out;
 }
 

@@ -46,6 +46,8 @@ struct RopeOptions {
     RopeStyle style = RopeStyle::Interleaved;
     float base = 10000;
     float frequency_scale = 1;
+    YarnRamp ramp = {};
+    float magnitude = 1;
     std::optional<Tensor> factors;
 };
 struct AttentionOptions {
@@ -74,6 +76,7 @@ class GraphBuilder {
 
     Tensor embed_rows(Tensor weight, float scale = 1);
     Tensor rms_norm(Tensor x, Tensor weight, float epsilon);
+    Tensor layer_norm(Tensor x, Tensor weight, std::optional<Tensor> bias, float epsilon);
     Tensor matmul(Tensor weight, Tensor x, const MatMulOptions& options = {});
     Tensor rope(Tensor x, const RopeOptions& options);
     void store_state(StateSlot slot, Tensor keys, Tensor values);
@@ -83,6 +86,7 @@ class GraphBuilder {
     Tensor multiply(Tensor a, Tensor b);
     Tensor scale(Tensor x, float factor);
     Tensor gated_activation(GateKind kind, Tensor gate, Tensor up);
+    Tensor activate(ActivationKind kind, Tensor x);
     Tensor select_rows(Tensor x);
     Tensor soft_cap(Tensor x, float cap);
     /// Marks a computed value as one that run() gives back.
@@ -99,6 +103,7 @@ class GraphBuilder {
     bool accept(std::string_view op, std::initializer_list<Tensor> tensors);
     bool expect(bool holds, std::string_view op, std::string_view rule, Tensor x);
     bool expect_vector(std::string_view op, Tensor x, std::uint64_t columns);
+    bool expect_epsilon(std::string_view op, float epsilon);
     bool expect_slot(std::string_view op, StateSlot slot);
     Tensor new_tensor(TensorKind kind, Shape shape);
     Tensor find_weight(const std::string& name, std::uint64_t rows, std::uint64_t columns);

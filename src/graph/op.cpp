@@ -31,6 +31,8 @@ std::string_view op_name(const Op& op) {
         [](const GatedActivation&) { return "GatedActivation"; },
         [](const SelectRows&) { return "SelectRows"; },
         [](const SoftCap&) { return "SoftCap"; },
+        [](const LayerNorm&) { return "LayerNorm"; },
+        [](const Activate&) { return "Activate"; },
     };
     return std::visit(kName, op);
 }
@@ -71,6 +73,12 @@ OpTensors op_tensors(const Op& op) {
             return {{o.x}, o.out};
         },
         [](const SoftCap& o) -> OpTensors {
+            return {{o.x}, o.out};
+        },
+        [](const LayerNorm& o) -> OpTensors {
+            return {{o.x, o.weight, o.bias.value_or(Tensor{})}, o.out};
+        },
+        [](const Activate& o) -> OpTensors {
             return {{o.x}, o.out};
         },
     };

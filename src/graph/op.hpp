@@ -12,6 +12,7 @@
 #include <string_view>
 #include <variant>
 
+#include "graph/rope_angles.hpp"
 #include "graph/tensor.hpp"
 
 namespace artel::graph {
@@ -30,6 +31,15 @@ struct RmsNorm {
     Tensor x;       // (R or L, n * width)
     Tensor weight;  // (1, width) F32
     Tensor out;     // as x
+    float epsilon = 0;
+};
+
+/// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, for each row.
+struct LayerNorm {
+    Tensor x;                    // (R or L, width)
+    Tensor weight;               // (1, width) F32
+    std::optional<Tensor> bias;  // (1, width) F32
+    Tensor out;                  // as x
     float epsilon = 0;
 };
 
@@ -54,7 +64,8 @@ enum class RopeStyle : std::uint8_t {
 };
 
 /// Turns pair i of the first `rope_dim` columns of each head by the angle
-/// position * frequency_scale * base^(-2i / rope_dim) / factors[i]; other columns are copied.
+/// position * frequency_scale * base^(-2i / rope_dim) / factors[i], with frequency_scale as far as
+/// the ramp says, and makes it `magnitude` times as long; other columns are copied.
 struct Rope {
     Tensor x;    // (R, head_count * head_dim)
     Tensor out;  // as x
@@ -63,7 +74,9 @@ struct Rope {
     std::uint32_t rope_dim = 0;  // even, <= head_dim
     RopeStyle style = RopeStyle::Interleaved;
     float base = 10000;
-    float frequency_scale = 1;      // 1 / (linear context stretch)
+    float frequency_scale = 1;  // 1 / (context stretch)
+    YarnRamp ramp;
+    float magnitude = 1;
     std::optional<Tensor> factors;  // (1, rope_dim / 2) F32: rope_freqs.weight
 };
 
@@ -121,6 +134,14 @@ struct GatedActivation {
     GateKind kind = GateKind::Silu;
 };
 
+enum class ActivationKind : std::uint8_t { GeluErf };
+
+/// out = f(x).
+struct Activate {
+    Tensor x, out;
+    ActivationKind kind = ActivationKind::GeluErf;
+};
+
 /// The rows of x that want logits, in order.
 struct SelectRows {
     Tensor x;    // (R, columns)
@@ -134,7 +155,7 @@ struct SoftCap {
 };
 
 using Op = std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply,
-                        Scale, GatedActivation, SelectRows, SoftCap>;
+                        Scale, GatedActivation, SelectRows, SoftCap, LayerNorm, Activate>;
 
 /// "RmsNorm", ...: for messages and traces.
 std::string_view op_name(const Op& op);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/rope_angles.hpp"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace artel::graph {
@@ -56,20 +58,50 @@ double cosine_series(double r) {
     return series;
 }
 
+/// The pair that turns `turns` times within the original context.
+double pair_of_turns(const YarnSpec& spec, float turns) {
+    constexpr double kTwoPi = 0x1.921fb54442d18p2;
+    const double ratio = spec.original_context / (static_cast<double>(turns) * kTwoPi);
+    return spec.rope_dim * natural_log(ratio) / (2 * natural_log(static_cast<double>(spec.base)));
+}
+
+/// How much of the scale pair i gets: 0 to 1.
+double ramp_share(const YarnRamp& ramp, std::size_t i) {
+    const auto low = static_cast<double>(ramp.low);
+    const auto high = static_cast<double>(ramp.high);
+    if (!(high > low)) return 1;
+    return std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+}
+
 }  // namespace
+
+YarnRamp yarn_ramp(const YarnSpec& spec) {
+    const double last = spec.rope_dim - 1.0;
+    const double low = std::max(0.0, std::floor(pair_of_turns(spec, spec.beta_fast)));
+    const double high = std::min(last, std::ceil(pair_of_turns(spec, spec.beta_slow)));
+    // A ramp without width is a step.
+    return {static_cast<float>(low), static_cast<float>(high > low ? high : low + 0.001)};
+}
+
+float yarn_magnitude(float factor, float multiplier) {
+    return static_cast<float>(1 + static_cast<double>(multiplier) *
+                                      natural_log(static_cast<double>(factor)));
+}
 
 std::vector<double> rope_frequencies(const RopeSpec& spec, std::span<const float> factors) {
     const double log_base = natural_log(static_cast<double>(spec.base));
     std::vector<double> frequencies(spec.rope_dim / 2);
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
         const double power = static_cast<double>(2 * i) / spec.rope_dim;
-        frequencies[i] = static_cast<double>(spec.frequency_scale) * exponential(-power * log_base);
+        const double share = ramp_share(spec.ramp, i);
+        const double scale = static_cast<double>(spec.frequency_scale) * share + (1 - share);
+        frequencies[i] = scale * exponential(-power * log_base);
         if (!factors.empty()) frequencies[i] = frequencies[i] / static_cast<double>(factors[i]);
     }
     return frequencies;
 }
 
-Rotation rope_rotation(double frequency, std::uint32_t position) {
+Rotation rope_rotation(double frequency, std::uint32_t position, float magnitude) {
     // pi / 2 in three parts; the first two have 33 bits, so that their products with n are exact.
     constexpr double kHalfPi1 = 0x1.921fb544p0;
     constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
@@ -84,8 +116,9 @@ Rotation rope_rotation(double frequency, std::uint32_t position) {
     }
     const double n = (angle * kTwoOverPi + kMagic) - kMagic;
     const double r = ((angle - n * kHalfPi1) - n * kHalfPi2) - n * kHalfPi3;
-    const auto sine = static_cast<float>(sine_series(r));
-    const auto cosine = static_cast<float>(cosine_series(r));
+    const auto length = static_cast<double>(magnitude);
+    const auto sine = static_cast<float>(length * sine_series(r));
+    const auto cosine = static_cast<float>(length * cosine_series(r));
     switch (static_cast<std::int64_t>(n) & 3) {  // quarter turns
         case 0:
             return {cosine, sine};

@@ -81,6 +81,12 @@ Result<Model> open_with(const ArchitectureFunctions<Config>& functions,
 /// One for each file models/NAME.cpp; the list is in registry.cpp.
 Architecture llama_architecture();
 Architecture gemma3_architecture();
+Architecture qwen2_architecture();
+Architecture qwen3_architecture();
+Architecture gemma2_architecture();
+Architecture phi3_architecture();
+Architecture olmo2_architecture();
+Architecture falcon_architecture();
 
 /// All architectures of this build.
 std::span<const Architecture> all_architectures();

@@ -3,6 +3,7 @@
 #include "models/blocks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace artel::models {
@@ -41,10 +42,34 @@ float read_linear_rope_scale(ConfigReader& reader) {
     const std::string_view type = reader.text_or_empty("rope.scaling.type");
     if (type.empty()) return 1 / reader.positive_or("rope.scale_linear", 1);  // of early files
     if (type == "none") return 1;
-    reader.expect(type == "linear",
-                  unimplemented("{} is \"{}\", and this build knows none and linear",
-                                reader.key("rope.scaling.type"), type.substr(0, 64)));
+    reader.expect(
+        type == "linear",
+        unimplemented("{} is \"{}\", and this build knows none, linear, yarn and longrope",
+                      reader.key("rope.scaling.type"), type.substr(0, 64)));
     return 1 / reader.positive_or("rope.scaling.factor", 1);
+}
+
+RopeSettings read_rope(ConfigReader& reader, std::uint32_t key_dim) {
+    RopeSettings rope;
+    rope.dim = read_rope_dim(reader, key_dim);
+    rope.base = reader.positive_or("rope.freq_base", 10000);
+    const std::string_view type = reader.text_or_empty("rope.scaling.type");
+    if (type != "yarn" && type != "longrope") {
+        rope.frequency_scale = read_linear_rope_scale(reader);
+        return rope;
+    }
+    rope.magnitude = reader.positive_or("rope.scaling.attn_factor", 1);
+    if (type == "longrope") return rope;
+    const float factor = reader.positive("rope.scaling.factor");
+    rope.frequency_scale = 1 / factor;
+    rope.ramp =
+        graph::yarn_ramp({.rope_dim = rope.dim,
+                          .base = rope.base,
+                          .original_context = reader.count("rope.scaling.original_context_length"),
+                          .beta_fast = reader.positive_or("rope.scaling.yarn_beta_fast", 32),
+                          .beta_slow = reader.positive_or("rope.scaling.yarn_beta_slow", 1)});
+    rope.magnitude *= graph::yarn_magnitude(factor, 0.1F);
+    return rope;
 }
 
 float read_norm_epsilon(ConfigReader& reader) {
@@ -72,21 +97,80 @@ Tensor gated_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, std::uint64_t h
     return linear(g, layer_tensor(layer, "ffn_down"), gated, width);            // (R, width)
 }
 
-Tensor attend(GraphBuilder& g, std::uint32_t group, const HeadShape& heads, float scale,
-              Tensor query, Tensor keys, Tensor values) {
-    const graph::StateSlot slot = g.add_layer_state(group, {.kv_head_count = heads.kv_head_count,
-                                                            .key_dim = heads.key_dim,
-                                                            .value_dim = heads.value_dim});
-    g.store_state(slot, keys, values);
-    return g.attention(slot, query, {.head_count = heads.head_count, .scale = scale});
+HeadRows project_heads(GraphBuilder& g, std::uint32_t layer, const HeadShape& heads, Tensor x) {
+    const std::uint64_t kv_heads = heads.kv_head_count;
+    const std::uint64_t query_columns = std::uint64_t{heads.head_count} * heads.key_dim;
+    return {.query = linear(g, layer_tensor(layer, "attn_q"), x, query_columns),
+            .keys = linear(g, layer_tensor(layer, "attn_k"), x, kv_heads * heads.key_dim),
+            .values = linear(g, layer_tensor(layer, "attn_v"), x, kv_heads * heads.value_dim)};
+}
+
+HeadRows project_fused_heads(GraphBuilder& g, std::uint32_t layer, const HeadShape& heads,
+                             Tensor x) {
+    const std::uint64_t query_rows = std::uint64_t{heads.head_count} * heads.key_dim;
+    const std::uint64_t key_rows = std::uint64_t{heads.kv_head_count} * heads.key_dim;
+    const std::uint64_t value_rows = std::uint64_t{heads.kv_head_count} * heads.value_dim;
+    const Tensor fused = g.weight(layer_tensor(layer, "attn_qkv.weight"),
+                                  query_rows + key_rows + value_rows, g.shape(x).columns);
+    const auto part = [&](std::uint64_t first, std::uint64_t count) {
+        return g.matmul(g.weight_rows(fused, first, count), x);
+    };
+    return {.query = part(0, query_rows),
+            .keys = part(query_rows, key_rows),
+            .values = part(query_rows + key_rows, value_rows)};
+}
+
+void norm_heads(GraphBuilder& g, std::uint32_t layer, const HeadShape& heads, float epsilon,
+                HeadRows& rows) {
+    rows.query =
+        norm(g, layer_tensor(layer, "attn_q_norm.weight"), rows.query, heads.key_dim, epsilon);
+    rows.keys =
+        norm(g, layer_tensor(layer, "attn_k_norm.weight"), rows.keys, heads.key_dim, epsilon);
+}
+
+void turn_heads(GraphBuilder& g, const HeadShape& heads, const RopeSettings& rope,
+                graph::RopeStyle style, HeadRows& rows, const std::optional<Tensor>& factors) {
+    graph::RopeOptions options{.head_count = heads.head_count,
+                               .head_dim = heads.key_dim,
+                               .rope_dim = rope.dim,
+                               .style = style,
+                               .base = rope.base,
+                               .frequency_scale = rope.frequency_scale,
+                               .ramp = rope.ramp,
+                               .magnitude = rope.magnitude,
+                               .factors = factors};
+    rows.query = g.rope(rows.query, options);
+    options.head_count = heads.kv_head_count;
+    rows.keys = g.rope(rows.keys, options);
+}
+
+Tensor attend(GraphBuilder& g, const HeadShape& heads, const HeadRows& rows,
+              const AttendOptions& options) {
+    const graph::StateSlot slot =
+        g.add_layer_state(options.group, {.kv_head_count = heads.kv_head_count,
+                                          .key_dim = heads.key_dim,
+                                          .value_dim = heads.value_dim});
+    g.store_state(slot, rows.keys, rows.values);
+    const float scale =
+        options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(heads.key_dim));
+    return g.attention(
+        slot, rows.query,
+        {.head_count = heads.head_count, .scale = scale, .softcap = options.softcap});
+}
+
+Tensor embed(GraphBuilder& g, const ModelShape& shape, float scale) {
+    return g.embed_rows(g.weight("token_embd.weight", shape.vocabulary_size, shape.width), scale);
+}
+
+Tensor logits(GraphBuilder& g, const ModelShape& shape, Tensor x) {
+    const char* name = g.has_weight("output.weight") ? "output" : "token_embd";
+    return linear(g, name, x, shape.vocabulary_size);
 }
 
 Tensor head(GraphBuilder& g, const ModelShape& shape, float epsilon, Tensor x) {
     const Tensor rows = g.select_rows(x);                                             // (L, width)
     const Tensor normed = norm(g, "output_norm.weight", rows, shape.width, epsilon);  // (L, width)
-    if (g.has_weight("output.weight"))
-        return linear(g, "output", normed, shape.vocabulary_size);  // (L, vocabulary)
-    return linear(g, "token_embd", normed, shape.vocabulary_size);  // (L, vocabulary)
+    return logits(g, shape, normed);
 }
 
 }  // namespace artel::models

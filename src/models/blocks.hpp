@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,18 @@ std::uint32_t read_rope_dim(ConfigReader& reader, std::uint32_t key_dim);
 /// Reads rope.scaling.*: 1 / factor of linear stretching, 1 where there is none. Other kinds of
 /// scaling are an error.
 float read_linear_rope_scale(ConfigReader& reader);
+
+/// How query and key heads are turned.
+struct RopeSettings {
+    std::uint32_t dim = 0;
+    float base = 10000;
+    float frequency_scale = 1;
+    graph::YarnRamp ramp;
+    float magnitude = 1;
+};
+/// Reads rope.dimension_count, rope.freq_base and rope.scaling.*: none, linear, yarn, longrope (of
+/// which the factors are tensors and only attn_factor is a setting). Others are an error.
+RopeSettings read_rope(ConfigReader& reader, std::uint32_t key_dim);
 /// Reads attention.layer_norm_rms_epsilon.
 float read_norm_epsilon(ConfigReader& reader);
 
@@ -51,14 +64,43 @@ graph::Tensor norm(graph::GraphBuilder& g, const std::string& name, graph::Tenso
 graph::Tensor gated_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
                         std::uint64_t hidden, graph::GateKind kind);
 
-/// Keeps keys and values in state group `group` and attends to all of it that the row sees.
-/// query (R, heads * key_dim), keys (R, kv_heads * key_dim), values (R, kv_heads * value_dim)
-/// -> (R, heads * value_dim)
-graph::Tensor attend(graph::GraphBuilder& g, std::uint32_t group, const HeadShape& heads,
-                     float scale, graph::Tensor query, graph::Tensor keys, graph::Tensor values);
+/// Query, keys and values of the rows of a step:
+/// (R, heads * key_dim), (R, kv_heads * key_dim), (R, kv_heads * value_dim)
+struct HeadRows {
+    graph::Tensor query;
+    graph::Tensor keys;
+    graph::Tensor values;
+};
+/// By attn_q, attn_k and attn_v of the layer. (R, width) -> HeadRows
+HeadRows project_heads(graph::GraphBuilder& g, std::uint32_t layer, const HeadShape& heads,
+                       graph::Tensor x);
+/// By the rows of attn_qkv, which holds the three one after another. (R, width) -> HeadRows
+HeadRows project_fused_heads(graph::GraphBuilder& g, std::uint32_t layer, const HeadShape& heads,
+                             graph::Tensor x);
+/// Norm of each query head by attn_q_norm and each key head by attn_k_norm.
+void norm_heads(graph::GraphBuilder& g, std::uint32_t layer, const HeadShape& heads, float epsilon,
+                HeadRows& rows);
+/// Turns query and keys.
+void turn_heads(graph::GraphBuilder& g, const HeadShape& heads, const RopeSettings& rope,
+                graph::RopeStyle style, HeadRows& rows,
+                const std::optional<graph::Tensor>& factors = std::nullopt);
 
-/// Norm and head, which is the embedding where the file has no output.weight.
-/// (R, width) -> (L, vocabulary)
+struct AttendOptions {
+    std::uint32_t group = 0;
+    float scale = 0;    // 0: 1 / sqrt(key_dim)
+    float softcap = 0;  // 0: none
+};
+/// Keeps keys and values in the state group and attends to all of it that the row sees.
+/// -> (R, heads * value_dim)
+graph::Tensor attend(graph::GraphBuilder& g, const HeadShape& heads, const HeadRows& rows,
+                     const AttendOptions& options = {});
+
+/// embd of the tokens, times `scale`. -> (R, width)
+graph::Tensor embed(graph::GraphBuilder& g, const ModelShape& shape, float scale = 1);
+/// The head, which is the embedding where the file has no output.weight.
+/// (L, width) -> (L, vocabulary)
+graph::Tensor logits(graph::GraphBuilder& g, const ModelShape& shape, graph::Tensor x);
+/// Norm and head of the rows that want logits. (R, width) -> (L, vocabulary)
 graph::Tensor head(graph::GraphBuilder& g, const ModelShape& shape, float epsilon, graph::Tensor x);
 
 }  // namespace artel::models

@@ -4,7 +4,6 @@
 // and five sliding-window layers, with a rope base of their own, to each full one. The windowed
 // layers are a second state group. Norm weights in the file already have their 1 added.
 #include <cmath>
-#include <optional>
 #include <vector>
 
 #include "models/architecture.hpp"
@@ -24,18 +23,12 @@ constexpr std::uint32_t kLayersOf27b = 62;    // its attention is scaled by widt
 constexpr float kFullRopeBaseDefault = 1000000;
 constexpr float kWindowedRopeBaseDefault = 10000;
 
-struct LayerRope {
-    float base = 0;
-    float scale = 1;
-};
-
 struct Gemma3Config {
     ModelShape shape;
     HeadShape heads;
     std::uint32_t ffn_width = 0;
-    std::uint32_t rope_dim = 0;
-    LayerRope full_rope;
-    LayerRope windowed_rope;
+    RopeSettings full_rope;
+    RopeSettings windowed_rope;
     std::vector<bool> is_windowed;  // (layers)
     float attention_scale = 0;
     float norm_epsilon = 0;
@@ -72,11 +65,13 @@ Result<Gemma3Config> read_config(ConfigReader& reader) {
     config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
     config.heads = read_heads(reader, config.shape.width);
     config.ffn_width = reader.count("feed_forward_length");
-    config.rope_dim = read_rope_dim(reader, config.heads.key_dim);
-    config.full_rope = {.base = reader.positive_or("rope.freq_base", kFullRopeBaseDefault),
-                        .scale = read_linear_rope_scale(reader)};
-    config.windowed_rope = {.base =
-                                reader.positive_or("rope.freq_base_swa", kWindowedRopeBaseDefault)};
+    const std::uint32_t rope_dim = read_rope_dim(reader, config.heads.key_dim);
+    config.full_rope = {.dim = rope_dim,
+                        .base = reader.positive_or("rope.freq_base", kFullRopeBaseDefault),
+                        .frequency_scale = read_linear_rope_scale(reader)};
+    config.windowed_rope = {
+        .dim = rope_dim,
+        .base = reader.positive_or("rope.freq_base_swa", kWindowedRopeBaseDefault)};
     config.attention_scale = read_attention_scale(reader, config);
     config.norm_epsilon = read_norm_epsilon(reader);
     config.logit_cap = reader.positive_or_none("final_logit_softcapping");
@@ -90,42 +85,19 @@ Result<Gemma3Config> read_config(ConfigReader& reader) {
 }
 
 Tensor input(GraphBuilder& g, const Gemma3Config& config) {
-    return g.embed_rows(
-        g.weight("token_embd.weight", config.shape.vocabulary_size, config.shape.width),
-        std::sqrt(static_cast<float>(config.shape.width)));
-}
-
-/// Norm of each head, then rope. (R, head_count * key_dim), the same
-Tensor norm_and_turn(GraphBuilder& g, const Gemma3Config& config, Tensor x,
-                     const std::string& norm_name, std::uint32_t head_count,
-                     const LayerRope& rope) {
-    const Tensor normed = norm(g, norm_name, x, config.heads.key_dim, config.norm_epsilon);
-    return g.rope(normed, {.head_count = head_count,
-                           .head_dim = config.heads.key_dim,
-                           .rope_dim = config.rope_dim,
-                           .style = graph::RopeStyle::Halves,
-                           .base = rope.base,
-                           .frequency_scale = rope.scale,
-                           .factors = std::nullopt});
+    return embed(g, config.shape, std::sqrt(static_cast<float>(config.shape.width)));
 }
 
 /// (R, width) -> (R, width)
 Tensor attention_block(GraphBuilder& g, const Gemma3Config& config, Tensor x, std::uint32_t layer) {
-    const HeadShape& heads = config.heads;
     const bool is_windowed = config.is_windowed[layer];
-    const LayerRope& rope = is_windowed ? config.windowed_rope : config.full_rope;
-    const std::uint64_t kv_heads = heads.kv_head_count;
-    const std::uint64_t query_columns = std::uint64_t{heads.head_count} * heads.key_dim;
-
-    Tensor query = linear(g, layer_tensor(layer, "attn_q"), x, query_columns);
-    Tensor keys = linear(g, layer_tensor(layer, "attn_k"), x, kv_heads * heads.key_dim);
-    const Tensor values = linear(g, layer_tensor(layer, "attn_v"), x, kv_heads * heads.value_dim);
-    query = norm_and_turn(g, config, query, layer_tensor(layer, "attn_q_norm.weight"),
-                          heads.head_count, rope);  // (R, heads * key_dim)
-    keys = norm_and_turn(g, config, keys, layer_tensor(layer, "attn_k_norm.weight"),
-                         heads.kv_head_count, rope);  // (R, kv_heads * key_dim)
-    const Tensor mixed = attend(g, is_windowed ? kWindowedGroup : kFullGroup, heads,
-                                config.attention_scale, query, keys, values);
+    HeadRows rows = project_heads(g, layer, config.heads, x);
+    norm_heads(g, layer, config.heads, config.norm_epsilon, rows);
+    turn_heads(g, config.heads, is_windowed ? config.windowed_rope : config.full_rope,
+               graph::RopeStyle::Halves, rows);
+    const Tensor mixed = attend(g, config.heads, rows,
+                                {.group = is_windowed ? kWindowedGroup : kFullGroup,
+                                 .scale = config.attention_scale});  // (R, heads * value_dim)
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 

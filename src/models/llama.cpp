@@ -2,7 +2,6 @@
 // llama: Llama 1 to 3, Mistral, SmolLM2 and many more. Grouped-query attention, RMS norm before
 // each half, SiLU-gated feed-forward, rope over neighbouring pairs. Optional: biases, a tied head,
 // rope_freqs.weight (the frequency factors of Llama 3.1 and later), linear rope stretching.
-#include <cmath>
 #include <optional>
 
 #include "models/architecture.hpp"
@@ -19,9 +18,7 @@ struct LlamaConfig {
     ModelShape shape;
     HeadShape heads;
     std::uint32_t ffn_width = 0;
-    std::uint32_t rope_dim = 0;
-    float rope_base = 0;
-    float rope_scale = 1;
+    RopeSettings rope;
     float norm_epsilon = 0;
 };
 
@@ -31,9 +28,7 @@ Result<LlamaConfig> read_config(ConfigReader& reader) {
     config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
     config.heads = read_heads(reader, config.shape.width);
     config.ffn_width = reader.count("feed_forward_length");
-    config.rope_dim = read_rope_dim(reader, config.heads.key_dim);
-    config.rope_base = reader.positive_or("rope.freq_base", 10000);
-    config.rope_scale = read_linear_rope_scale(reader);
+    config.rope = read_rope(reader, config.heads.key_dim);
     config.norm_epsilon = read_norm_epsilon(reader);
     const std::uint32_t experts = reader.count_or_none("expert_count");
     reader.expect(experts == 0,
@@ -44,33 +39,17 @@ Result<LlamaConfig> read_config(ConfigReader& reader) {
 }
 
 Tensor input(GraphBuilder& g, const LlamaConfig& config) {
-    return g.embed_rows(
-        g.weight("token_embd.weight", config.shape.vocabulary_size, config.shape.width));
+    return embed(g, config.shape);
 }
 
 /// (R, width) -> (R, width)
 Tensor attention_block(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t layer) {
-    const HeadShape& heads = config.heads;
-    const std::uint64_t kv_heads = heads.kv_head_count;
-    const std::uint64_t query_columns = std::uint64_t{heads.head_count} * heads.key_dim;
-    graph::RopeOptions rope{.head_count = heads.head_count,
-                            .head_dim = heads.key_dim,
-                            .rope_dim = config.rope_dim,
-                            .style = graph::RopeStyle::Interleaved,
-                            .base = config.rope_base,
-                            .frequency_scale = config.rope_scale,
-                            .factors = std::nullopt};
+    std::optional<Tensor> factors;
     if (g.has_weight("rope_freqs.weight"))
-        rope.factors = g.vector("rope_freqs.weight", config.rope_dim / 2);
-
-    Tensor query = linear(g, layer_tensor(layer, "attn_q"), x, query_columns);
-    Tensor keys = linear(g, layer_tensor(layer, "attn_k"), x, kv_heads * heads.key_dim);
-    const Tensor values = linear(g, layer_tensor(layer, "attn_v"), x, kv_heads * heads.value_dim);
-    query = g.rope(query, rope);  // (R, heads * key_dim)
-    rope.head_count = heads.kv_head_count;
-    keys = g.rope(keys, rope);  // (R, kv_heads * key_dim)
-    const float scale = 1 / std::sqrt(static_cast<float>(heads.key_dim));
-    const Tensor mixed = attend(g, 0, heads, scale, query, keys, values);  // (R, heads * value_dim)
+        factors = g.vector("rope_freqs.weight", config.rope.dim / 2);
+    HeadRows rows = project_heads(g, layer, config.heads, x);
+    turn_heads(g, config.heads, config.rope, graph::RopeStyle::Interleaved, rows, factors);
+    const Tensor mixed = attend(g, config.heads, rows);  // (R, heads * value_dim)
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 

@@ -8,8 +8,8 @@ namespace artel::models {
 
 std::span<const Architecture> all_architectures() {
     static const std::array architectures{
-        llama_architecture(),
-        gemma3_architecture(),
+        llama_architecture(),  gemma3_architecture(), qwen2_architecture(), qwen3_architecture(),
+        gemma2_architecture(), phi3_architecture(),   olmo2_architecture(), falcon_architecture(),
     };
     return architectures;
 }

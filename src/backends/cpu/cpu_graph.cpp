@@ -17,7 +17,8 @@ bool have_equal_angles(const graph::Graph& graph, const graph::Rope& a, const gr
     if (a.factors.has_value() != b.factors.has_value()) return false;
     if (a.factors && graph.record(*a.factors).weight != graph.record(*b.factors).weight)
         return false;
-    return a.rope_dim == b.rope_dim && a.base == b.base && a.frequency_scale == b.frequency_scale;
+    return a.rope_dim == b.rope_dim && a.base == b.base && a.frequency_scale == b.frequency_scale &&
+           a.ramp == b.ramp && a.magnitude == b.magnitude;
 }
 
 /// Turns the pairs of one head; columns past rope_dim are copied.
@@ -256,14 +257,17 @@ CpuGraph::RopeTable& CpuGraph::rope_table(const Step& step, const graph::Rope& o
     const std::size_t pairs = op.rope_dim / 2;
     if (table.frequencies.empty())
         table.frequencies = graph::rope_frequencies(
-            {.rope_dim = op.rope_dim, .base = op.base, .frequency_scale = op.frequency_scale},
+            {.rope_dim = op.rope_dim,
+             .base = op.base,
+             .frequency_scale = op.frequency_scale,
+             .ramp = op.ramp},
             op.factors ? std::span(vector_of(*op.factors), pairs) : std::span<const float>());
     table.rotations.resize(step.rows.step * pairs);
     const auto rows = static_cast<std::uint32_t>(step.rows.step);
     step.pool.parallel_for(rows, [&](std::uint32_t row, std::uint32_t) {
         for (std::size_t i = 0; i < pairs; ++i)
-            table.rotations[row * pairs + i] =
-                graph::rope_rotation(table.frequencies[i], step.inputs.positions[row]);
+            table.rotations[row * pairs + i] = graph::rope_rotation(
+                table.frequencies[i], step.inputs.positions[row], op.magnitude);
     });
     table.is_current = true;
     return table;
@@ -354,6 +358,25 @@ void CpuGraph::compute(const Step& step, const graph::SoftCap& op) {
     float* out = data(step, op.out);
     for_chunks(step.pool, count_of(step, op.out), [&](std::size_t first, std::size_t count) {
         step.kernels.soft_cap(x + first, op.cap, count, out + first);
+    });
+}
+
+void CpuGraph::compute(const Step& step, const graph::LayerNorm& op) {
+    const std::size_t width = graph_.shape(op.x).columns;
+    const float* x = read(step, op.x);
+    const NormVectors vectors{vector_of(op.weight), vector_of(op.bias)};
+    float* out = data(step, op.out);
+    const auto rows = static_cast<std::uint32_t>(rows_of(step, op.x));
+    step.pool.parallel_for(rows, [&](std::uint32_t row, std::uint32_t) {
+        step.kernels.layer_norm(x + row * width, vectors, width, op.epsilon, out + row * width);
+    });
+}
+
+void CpuGraph::compute(const Step& step, const graph::Activate& op) {
+    const float* x = read(step, op.x);
+    float* out = data(step, op.out);
+    for_chunks(step.pool, count_of(step, op.out), [&](std::size_t first, std::size_t count) {
+        step.kernels.gelu_erf(x + first, count, out + first);
     });
 }
 

@@ -81,6 +81,8 @@ class CpuGraph final : public backends::PreparedGraph {
     void compute(const Step& step, const graph::GatedActivation& op);
     void compute(const Step& step, const graph::SelectRows& op);
     void compute(const Step& step, const graph::SoftCap& op);
+    void compute(const Step& step, const graph::LayerNorm& op);
+    void compute(const Step& step, const graph::Activate& op);
 
     graph::Graph graph_;
     graph::RowCounts rows_max_;

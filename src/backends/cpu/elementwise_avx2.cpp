@@ -115,6 +115,49 @@ void rms_norm(const float* x, const float* weight, std::size_t width, float epsi
         [=](std::size_t at) { return (x[at] * r) * weight[at]; });
 }
 
+void layer_norm(const float* x, NormVectors vectors, std::size_t width, float epsilon, float* out) {
+    alignas(32) float partial[16];
+    __m256 low = _mm256_setzero_ps();
+    __m256 high = _mm256_setzero_ps();
+    const std::size_t whole = width / 16 * 16;
+    for (std::size_t i = 0; i < whole; i += 16) {
+        low = _mm256_add_ps(low, _mm256_loadu_ps(x + i));
+        high = _mm256_add_ps(high, _mm256_loadu_ps(x + i + kLanes));
+    }
+    _mm256_store_ps(partial, low);
+    _mm256_store_ps(partial + kLanes, high);
+    for (std::size_t i = whole; i < width; ++i) partial[i % 16] += x[i];
+    const float mean = graph::tree_sum(partial) / static_cast<float>(width);
+    low = _mm256_setzero_ps();
+    high = _mm256_setzero_ps();
+    const __m256 centre = _mm256_set1_ps(mean);
+    for (std::size_t i = 0; i < whole; i += 16) {
+        const __m256 a = _mm256_sub_ps(_mm256_loadu_ps(x + i), centre);
+        const __m256 b = _mm256_sub_ps(_mm256_loadu_ps(x + i + kLanes), centre);
+        low = _mm256_fmadd_ps(a, a, low);
+        high = _mm256_fmadd_ps(b, b, high);
+    }
+    _mm256_store_ps(partial, low);
+    _mm256_store_ps(partial + kLanes, high);
+    for (std::size_t i = whole; i < width; ++i)
+        partial[i % 16] = graph::fused_multiply_add(x[i] - mean, x[i] - mean, partial[i % 16]);
+    const float variance = graph::tree_sum(partial) / static_cast<float>(width);
+    const float r = 1.0F / __builtin_sqrtf(variance + epsilon);
+    const __m256 factor = _mm256_set1_ps(r);
+    for_each_lane(
+        width, out,
+        [=](std::size_t at) {
+            const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + at), centre);
+            return _mm256_mul_ps(_mm256_mul_ps(d, factor), _mm256_loadu_ps(vectors.weight + at));
+        },
+        [=](std::size_t at) { return ((x[at] - mean) * r) * vectors.weight[at]; });
+    if (vectors.bias != nullptr) add(out, vectors.bias, width, out);
+}
+
+void gelu_erf(const float* x, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = graph::gelu_erf(x[i]);
+}
+
 void silu_gate(const float* gate, const float* up, std::size_t count, float* out) {
     for_each_lane(
         count, out,

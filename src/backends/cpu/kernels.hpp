@@ -61,6 +61,11 @@ struct AttentionState {
 using AttendBlock = void (*)(const AttentionBlock& block, const float* query, float* block_vector,
                              AttentionState& state);
 
+struct NormVectors {
+    const float* weight;
+    const float* bias;  // or null
+};
+
 struct Kernels {
     Isa isa;
     void (*round_row)(const float* x, std::size_t columns, RoundedPiece* pieces);
@@ -73,6 +78,10 @@ struct Kernels {
     /// One run of `width` columns.
     void (*rms_norm)(const float* x, const float* weight, std::size_t width, float epsilon,
                      float* out);
+    /// One row.
+    void (*layer_norm)(const float* x, NormVectors vectors, std::size_t width, float epsilon,
+                       float* out);
+    void (*gelu_erf)(const float* x, std::size_t count, float* out);
     void (*silu_gate)(const float* gate, const float* up, std::size_t count, float* out);
     void (*gelu_gate)(const float* gate, const float* up, std::size_t count, float* out);
     void (*add)(const float* a, const float* b, std::size_t count, float* out);

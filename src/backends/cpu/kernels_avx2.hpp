@@ -26,6 +26,8 @@ void attend_f32(const AttentionBlock& block, const float* query, float* block_ve
                 AttentionState& state);
 
 void rms_norm(const float* x, const float* weight, std::size_t width, float epsilon, float* out);
+void layer_norm(const float* x, NormVectors vectors, std::size_t width, float epsilon, float* out);
+void gelu_erf(const float* x, std::size_t count, float* out);
 void silu_gate(const float* gate, const float* up, std::size_t count, float* out);
 void gelu_gate(const float* gate, const float* up, std::size_t count, float* out);
 void add(const float* a, const float* b, std::size_t count, float* out);

@@ -239,6 +239,25 @@ void rms_norm(const float* x, const float* weight, std::size_t width, float epsi
     for (std::size_t i = 0; i < width; ++i) out[i] = (x[i] * r) * weight[i];
 }
 
+void layer_norm(const float* x, NormVectors vectors, std::size_t width, float epsilon, float* out) {
+    float partial[16] = {};
+    for (std::size_t i = 0; i < width; ++i) partial[i % 16] += x[i];
+    const float mean = graph::tree_sum(partial) / static_cast<float>(width);
+    for (float& sum : partial) sum = 0;
+    for (std::size_t i = 0; i < width; ++i) {
+        out[i] = x[i] - mean;
+        partial[i % 16] = fused_multiply_add(out[i], out[i], partial[i % 16]);
+    }
+    const float r =
+        1.0F / std::sqrt(graph::tree_sum(partial) / static_cast<float>(width) + epsilon);
+    for (std::size_t i = 0; i < width; ++i) out[i] = (out[i] * r) * vectors.weight[i];
+    if (vectors.bias == nullptr) return;
+    for (std::size_t i = 0; i < width; ++i) out[i] += vectors.bias[i];
+}
+
+void gelu_erf(const float* x, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = graph::gelu_erf(x[i]);
+}
 void silu_gate(const float* gate, const float* up, std::size_t count, float* out) {
     for (std::size_t i = 0; i < count; ++i) out[i] = graph::silu(gate[i]) * up[i];
 }
@@ -278,6 +297,8 @@ const Kernels kKernels = {
     .attend_f32 = attend<quant::F32>,
     .scale = scale,
     .rms_norm = rms_norm,
+    .layer_norm = layer_norm,
+    .gelu_erf = gelu_erf,
     .silu_gate = silu_gate,
     .gelu_gate = gelu_gate,
     .add = add,

@@ -189,8 +189,12 @@ void compute(const graph::MatMul& op, StepValues& step) {
 void compute(const graph::Rope& op, StepValues& step) {
     const std::vector<float> factors =
         op.factors ? step.weight_row(*op.factors, 0) : std::vector<float>();
-    const std::vector<double> frequencies = graph::rope_frequencies(
-        {.rope_dim = op.rope_dim, .base = op.base, .frequency_scale = op.frequency_scale}, factors);
+    const std::vector<double> frequencies =
+        graph::rope_frequencies({.rope_dim = op.rope_dim,
+                                 .base = op.base,
+                                 .frequency_scale = op.frequency_scale,
+                                 .ramp = op.ramp},
+                                factors);
     const bool is_interleaved = op.style == graph::RopeStyle::Interleaved;
     for (std::uint64_t r = 0; r < step.rows(op.x); ++r) {
         const std::span<const float> x = std::as_const(step).row(op.x, r);
@@ -201,7 +205,7 @@ void compute(const graph::Rope& op, StepValues& step) {
                 const std::size_t a = head * op.head_dim + (is_interleaved ? 2 * i : i);
                 const std::size_t b = is_interleaved ? a + 1 : a + op.rope_dim / 2;
                 const graph::Rotation turn =
-                    graph::rope_rotation(frequencies[i], step.inputs.positions[r]);
+                    graph::rope_rotation(frequencies[i], step.inputs.positions[r], op.magnitude);
                 const double c = static_cast<double>(turn.cosine);
                 const double s = static_cast<double>(turn.sine);
                 const double left = static_cast<double>(x[a]);
@@ -271,6 +275,35 @@ void compute(const graph::SoftCap& op, StepValues& step) {
     const auto cap = static_cast<double>(op.cap);
     combine(step, op.x, op.x, op.out, [&](float x, float) {
         return static_cast<float>(cap * std::tanh(static_cast<double>(x) / cap));
+    });
+}
+
+void compute(const graph::LayerNorm& op, StepValues& step) {
+    const std::vector<float> weight = step.weight_row(op.weight, 0);  // (width)
+    const std::vector<float> bias =
+        op.bias ? step.weight_row(*op.bias, 0) : std::vector<float>(weight.size(), 0.0F);
+    const auto width = static_cast<double>(weight.size());
+    for (std::uint64_t r = 0; r < step.rows(op.x); ++r) {
+        const std::span<const float> x = std::as_const(step).row(op.x, r);
+        double mean = 0;
+        for (const float value : x) mean += static_cast<double>(value) / width;
+        double variance = 0;
+        for (const float value : x) {
+            const double d = static_cast<double>(value) - mean;
+            variance += d * d / width;
+        }
+        const double root = std::sqrt(variance + static_cast<double>(op.epsilon));
+        for (std::size_t i = 0; i < x.size(); ++i)
+            step.row(op.out, r)[i] = static_cast<float>((static_cast<double>(x[i]) - mean) / root *
+                                                            static_cast<double>(weight[i]) +
+                                                        static_cast<double>(bias[i]));
+    }
+}
+
+void compute(const graph::Activate& op, StepValues& step) {
+    combine(step, op.x, op.x, op.out, [](float x, float) {
+        const auto wide = static_cast<double>(x);
+        return static_cast<float>(0.5 * wide * std::erfc(-wide / std::numbers::sqrt2));
     });
 }
 

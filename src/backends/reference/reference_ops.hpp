@@ -46,5 +46,7 @@ void compute(const graph::Scale& op, StepValues& step);
 void compute(const graph::GatedActivation& op, StepValues& step);
 void compute(const graph::SelectRows& op, StepValues& step);
 void compute(const graph::SoftCap& op, StepValues& step);
+void compute(const graph::LayerNorm& op, StepValues& step);
+void compute(const graph::Activate& op, StepValues& step);
 
 }  // namespace artel::reference

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// qwen3: the dense Qwen3 models (Qwen3 technical report 2025, arXiv 2505.09388; modeling_qwen3.py
+// of transformers). Differs from llama in: norms of query and key heads, heads whose size is a
+// setting of its own, rope over halves of the head.
+#include "models/architecture.hpp"
+#include "models/blocks.hpp"
+
+namespace artel::models {
+
+namespace {
+
+using graph::GraphBuilder;
+using graph::Tensor;
+
+struct Qwen3Config {
+    ModelShape shape;
+    HeadShape heads;
+    std::uint32_t ffn_width = 0;
+    RopeSettings rope;
+    float norm_epsilon = 0;
+};
+
+Result<Qwen3Config> read_config(ConfigReader& reader) {
+    Qwen3Config config;
+    config.shape = read_shape(reader);
+    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
+    config.heads = read_heads(reader, config.shape.width);
+    config.ffn_width = reader.count("feed_forward_length");
+    config.rope = read_rope(reader, config.heads.key_dim);
+    config.norm_epsilon = read_norm_epsilon(reader);
+    ARTEL_TRY(reader.error());
+    return config;
+}
+
+Tensor input(GraphBuilder& g, const Qwen3Config& config) {
+    return embed(g, config.shape);
+}
+
+/// (R, width) -> (R, width)
+Tensor attention_block(GraphBuilder& g, const Qwen3Config& config, Tensor x, std::uint32_t layer) {
+    HeadRows rows = project_heads(g, layer, config.heads, x);
+    norm_heads(g, layer, config.heads, config.norm_epsilon, rows);
+    turn_heads(g, config.heads, config.rope, graph::RopeStyle::Halves, rows);
+    const Tensor mixed = attend(g, config.heads, rows);  // (R, heads * value_dim)
+    return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
+}
+
+Tensor layer(GraphBuilder& g, const Qwen3Config& config, Tensor x, std::uint32_t i) {
+    const std::uint64_t width = config.shape.width;
+    const float epsilon = config.norm_epsilon;
+    Tensor h = norm(g, layer_tensor(i, "attn_norm.weight"), x, width, epsilon);  // (R, width)
+    x = g.add(x, attention_block(g, config, h, i));                              // (R, width)
+    h = norm(g, layer_tensor(i, "ffn_norm.weight"), x, width, epsilon);          // (R, width)
+    return g.add(x, gated_ffn(g, i, h, config.ffn_width, graph::GateKind::Silu));
+}
+
+Tensor output(GraphBuilder& g, const Qwen3Config& config, Tensor x) {
+    return head(g, config.shape, config.norm_epsilon, x);
+}
+
+constexpr ArchitectureFunctions<Qwen3Config> kQwen3{"qwen3", read_config, input, layer, output};
+
+}  // namespace
+
+Architecture qwen3_architecture() {
+    return {kQwen3.name,
+            [](const gguf::Metadata& metadata) { return open_with(kQwen3, metadata); }};
+}
+
+}  // namespace artel::models
