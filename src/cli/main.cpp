@@ -14,6 +14,9 @@ int main(int argc, char** argv) {
     std::string log_level = "info";
     app.add_option("--log-level", log_level, "trace, debug, info, warning, error or off")
         ->capture_default_str();
+    app.set_config("--config", "",
+                   "TOML file of options by their long names: a table a command, e.g. [serve]");
+    app.allow_config_extras(CLI::config_extras_mode::error);
     app.require_subcommand(1);
     app.fallthrough();
 

@@ -119,3 +119,16 @@ def test_bench_refuses_a_context_beyond_the_models(run_artel, small_model):
     done = run_artel("bench", "-m", small_model, "--contexts", "9000")
     assert done.returncode == 1
     assert "9640" in done.stderr and "8192" in done.stderr
+
+
+def test_options_come_from_a_file_too(run_artel, tmp_path):
+    config = tmp_path / "artel.toml"
+    config.write_text('[plan]\nmodel = "/not/there.gguf"\nlocal-workers = 2\n'
+                      '[worker]\nname = "another command\'s"\n')
+    done = run_artel("plan", "--config", config)
+    assert done.returncode == 1
+    assert "/not/there.gguf does not exist" in done.stderr
+    config.write_text('[plan]\nmodell = "/not/there.gguf"\n')
+    done = run_artel("plan", "--config", config)
+    assert done.returncode == 2
+    assert "plan.modell" in done.stderr
