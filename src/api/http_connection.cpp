@@ -173,7 +173,7 @@ bool HttpConnection::on_progress(HttpParser::Progress progress) {
             refuse(parser_.refusal().status, parser_.refusal().message);
             return false;
         case HttpParser::Progress::Complete:
-            answer();
+            if (has_counted_body()) answer();
             return false;
         case HttpParser::Progress::NeedMore:
             break;
@@ -186,13 +186,16 @@ bool HttpConnection::on_progress(HttpParser::Progress progress) {
         write();
         return false;
     }
+    if (has_counted_body()) read();
+    return false;
+}
+
+/// Tells the owner by how much the body has grown; refuses the request if all are too much.
+bool HttpConnection::has_counted_body() {
     const auto grown = static_cast<std::ptrdiff_t>(parser_.body_bytes() - body_bytes_);
     body_bytes_ = parser_.body_bytes();
-    if (!owner_.count_body_bytes(grown)) {
-        refuse(503, "too many request bodies are being read; try again");
-        return false;
-    }
-    read();
+    if (owner_.count_body_bytes(grown)) return true;
+    refuse(503, "too many request bodies are being held; try again");
     return false;
 }
 

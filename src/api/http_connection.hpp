@@ -65,6 +65,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     void on_read(boost::system::error_code error, std::size_t bytes);
     void consume();
     bool on_progress(HttpParser::Progress progress);
+    bool has_counted_body();
     void on_header();
     void answer();
     void pump();
