@@ -290,6 +290,7 @@ TEST(Cluster, AKilledWorkerFailsRequestsAndServiceReturns) {
     EXPECT_EQ(health.state, ServiceState::WaitingForWorkers);
     EXPECT_GT(health.missing_layers.count, 0U);
     EXPECT_THAT(health.message, HasSubstr("waiting for worker b"));
+    EXPECT_EQ(health.plan_refusal, "") << "b may come back: nothing says that it cannot be planned";
     EXPECT_TRUE(std::holds_alternative<NotReady>(
         cluster->submit(TestCluster::request(10, 1))->refusals.at(0)));
     ASSERT_TRUE(cluster->run_until_serving());
@@ -376,6 +377,7 @@ TEST(Cluster, SaysHowManyBytesAreMissing) {
     EXPECT_FALSE(cluster->run_until_serving(2s));
     const Health health = cluster->coordinator().health();
     EXPECT_GT(health.missing_bytes, 0U);
+    EXPECT_THAT(health.plan_refusal, HasSubstr("does not fit"));
     EXPECT_THAT(health.message, HasSubstr("does not fit"));
     EXPECT_THAT(health.message, HasSubstr("one more machine with"));
 }

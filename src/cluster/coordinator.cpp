@@ -100,13 +100,37 @@ void Coordinator::on_storage(StorageEvent event) {
 void Coordinator::tick() {
     if (state_ == ServiceState::Stopped) return;
     const TimePoint now = environment_.clock.now();
+    notice_stall(now);
     send_heartbeats(now);
     for (const LostWorker& lost : membership_.expire(now)) lose_worker(lost);
     requests_.expire(now);
+    check_queue(now);
     check_load_progress(now);
     check_step_progress(now);
     if (state_ == ServiceState::WaitingForWorkers) try_plan();
     pump();
+}
+
+/// On a machine with too much to do, or one that slept, ticks come late. What the others sent
+/// meanwhile has not been read yet, so their silence says nothing.
+void Coordinator::notice_stall(TimePoint now) {
+    const Duration since = now - std::exchange(last_tick_, now);
+    const Duration most = options_.limits.timeouts.tick_max;
+    if (since <= most || since == now.time_since_epoch()) return;
+    ARTEL_COVERED(environment_, "the coordinator stood still");
+    membership_.forgive(since - most);
+    last_step_progress_ += since - most;
+}
+
+/// Queued requests wait for service to return, but a client must not wait for ever.
+void Coordinator::check_queue(TimePoint now) {
+    const Duration most = options_.limits.timeouts.queue_unserved;
+    if (state_ == ServiceState::Serving || requests_.queued() == 0) return;
+    if (now - unserved_since_ < most) return;
+    ARTEL_COVERED(environment_, "queued requests waited too long for service");
+    requests_.fail_queued({FailureKind::WorkerLost,
+                           fmt::format("not served for {:.0f} s: {}", seconds(most), message_),
+                           kRetryAfterLoss});
 }
 
 // ---- members ----
@@ -253,6 +277,7 @@ Health Coordinator::health() const {
     health.message = message_;
     health.missing_layers = missing_layers_;
     health.missing_bytes = missing_bytes_;
+    health.plan_refusal = plan_refusal_;
     health.requests_queued = requests_.queued();
     health.requests_running = requests_.running();
     health.steps_done = steps_done_;

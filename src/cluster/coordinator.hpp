@@ -124,6 +124,8 @@ class Coordinator final : public Node {
                                             const protocol::StepResult& result) const;
     void deliver_logits(const InFlight& flight, const protocol::StepLogits& logits);
     void drop_ended();
+    void notice_stall(TimePoint now);
+    void check_queue(TimePoint now);
     void check_step_progress(TimePoint now);
     void check_load_progress(TimePoint now);
     void send_heartbeats(TimePoint now);
@@ -145,6 +147,7 @@ class Coordinator final : public Node {
     std::string message_;
     std::string why_ended_;  // the last epoch; empty once served again
     std::uint64_t missing_bytes_ = 0;
+    std::string plan_refusal_;
     LayerRange missing_layers_;
     bool is_draining_ = false;
     Epoch epoch_;  // of the current or last plan
@@ -158,6 +161,8 @@ class Coordinator final : public Node {
     TimePoint last_step_progress_{};
     std::uint64_t progress_sum_ = 0;  // of all workers, when progress was last seen
     TimePoint last_heartbeat_{};
+    TimePoint last_tick_{};
+    TimePoint unserved_since_{};  // while not serving: when we last did
     std::uint64_t steps_done_ = 0;
 };
 

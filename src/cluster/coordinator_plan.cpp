@@ -61,6 +61,7 @@ void Coordinator::try_plan() {
     if (state_ != ServiceState::WaitingForWorkers || environment_.clock.now() < retry_plan_at_)
         return;
     if (!membership_.is_complete()) {
+        plan_refusal_.clear();
         const std::string missing = membership_.missing();
         const std::string why = why_ended_.empty() ? missing : why_ended_ + "; " + missing;
         if (why != message_) set_state(state_, why);
@@ -73,14 +74,20 @@ void Coordinator::try_plan() {
     const PlanRefusal& refusal = std::get<PlanRefusal>(outcome);
     ARTEL_COVERED(environment_, "the model does not fit");
     missing_bytes_ = refusal.missing_bytes;
+    plan_refusal_ = refusal.message;
     retry_plan_at_ = environment_.clock.now() + options_.limits.timeouts.retry_plan;
-    if (message_ != refusal.message) set_state(state_, refusal.message);
+    // Children of this machine are all there are; who joins from elsewhere may yet be joined.
+    const bool may_more_join = options_.expected_count > options_.expected_workers.size();
+    const std::string message =
+        may_more_join ? refusal.message + "; waiting for more or other workers" : refusal.message;
+    if (message_ != message) set_state(state_, message);
 }
 
 void Coordinator::start_epoch(Plan plan) {
     const TimePoint now = environment_.clock.now();
     ++epoch_.number;
     plan_ = std::move(plan);
+    plan_refusal_.clear();
     missing_bytes_ = 0;
     missing_layers_ = {};
     std::vector<PageTables::Group> groups;
@@ -152,10 +159,11 @@ void Coordinator::end_epoch(const std::string& why, FailureKind kind) {
     ranges_asked_.clear();
     pages_ = PageTables();
     why_ended_ = why;
+    if (state_ == ServiceState::Serving) unserved_since_ = environment_.clock.now();
     for (auto& [node, member] : membership_.members()) member.is_ready = false;
     // The state first: who learns that a request failed may ask at once whether we serve.
     set_state(ServiceState::WaitingForWorkers, why);
-    requests_.fail_all({kind, why, kRetryAfterLoss});
+    requests_.fail_started({kind, why, kRetryAfterLoss});
 }
 
 void Coordinator::stop(const std::string& why) {
@@ -164,6 +172,7 @@ void Coordinator::stop(const std::string& why) {
               "; another coordinator has started since. Stop one of them, or start this one "
               "again");
     set_state(ServiceState::Stopped, why_ended_);
+    requests_.fail_queued({FailureKind::ShuttingDown, why_ended_, Duration{0}});
 }
 
 // ---- loading ----
@@ -256,6 +265,7 @@ void Coordinator::on_warm_up_done() {
     pages_.drop(kWarmUpSequence);
     drops_.push_back(kWarmUpSequence);
     why_ended_.clear();
+    requests_.recheck_queued({plan_->context, options_.model.vocabulary_size});
     set_state(ServiceState::Serving, "serving");
 }
 

@@ -19,6 +19,8 @@ inline constexpr std::uint32_t kSequencesMax = 1024;   // in flight (--parallel)
 inline constexpr std::uint32_t kChoicesMax = 128;      // answers of one request
 inline constexpr std::uint32_t kWeightRangesMax = 32;  // asked for and not yet answered
 inline constexpr std::uint32_t kEndTokensMax = 256;
+// Whole logits of one request: in flight, on the last stage, and not yet taken by the client.
+inline constexpr std::uint64_t kLogitsBytesMax = 256ULL << 20U;
 
 /// What clients are told when a worker is lost: about the time of a restart from a warm disk.
 inline constexpr Duration kRetryAfterLoss = std::chrono::seconds(5);
@@ -32,7 +34,9 @@ struct Timeouts {
     std::uint32_t step_progress_factor = 10;  // times the predicted time
     Duration load_progress = std::chrono::seconds(60);
     Duration drain = std::chrono::seconds(30);
-    Duration retry_plan = std::chrono::seconds(1);  // after a refusal that may pass
+    Duration retry_plan = std::chrono::seconds(1);       // after a refusal that may pass
+    Duration queue_unserved = std::chrono::seconds(5);   // a queued request waits for a lost worker
+    Duration tick_max = std::chrono::milliseconds(200);  // a later tick counts as no more
 };
 
 struct Limits {

@@ -39,6 +39,14 @@ void Membership::remove(NodeId node) {
     members_.erase(node);
 }
 
+void Membership::forgive(Duration stall) {
+    for (auto& [node, member] : members_) {
+        member.last_heard += stall;
+        member.link_lost += stall;
+        member.last_load_progress += stall;
+    }
+}
+
 std::vector<LostWorker> Membership::expire(TimePoint now) {
     std::vector<LostWorker> lost;
     for (const auto& [node, member] : members_) {

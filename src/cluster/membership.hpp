@@ -43,6 +43,8 @@ class Membership {
     void on_link_lost(NodeId node, TimePoint now);
     void heard(NodeId node, TimePoint now);
     void remove(NodeId node);
+    /// We stood still for `stall` and heard nobody: nobody is to blame for it.
+    void forgive(Duration stall);
     /// Takes out and returns the workers that are lost by now.
     std::vector<LostWorker> expire(TimePoint now);
 

@@ -217,7 +217,15 @@ class Planner {
 
   private:
     std::optional<Shares> cut(std::uint32_t context, bool wants_fastest) const;
-    bool fits_split(const PlanCosts& costs) const;
+    struct SplitOverflow {
+        std::size_t worker = 0;
+        StageParts parts;
+        std::uint64_t bytes = 0;
+        std::uint64_t available = 0;
+    };
+    /// The first stage of an explicit split that its worker, or its machine, has no room for.
+    std::optional<SplitOverflow> split_overflow(const PlanCosts& costs) const;
+    PlanRefusal refuse_split(const SplitOverflow& overflow, std::uint32_t context) const;
     std::uint32_t largest_context(std::uint32_t at_most) const;
     Plan describe(const Shares& shares, std::uint32_t context) const;
     PlanRefusal refuse(std::uint32_t context) const;
@@ -229,24 +237,53 @@ class Planner {
     std::vector<WorkerProfile> workers_;
 };
 
-bool Planner::fits_split(const PlanCosts& costs) const {
+std::optional<Planner::SplitOverflow> Planner::split_overflow(const PlanCosts& costs) const {
     std::map<std::string, std::uint64_t> used;
     for (const auto& [worker, parts] : stages_of(request_.split, true, costs.layer_count())) {
         const WorkerProfile& profile = workers_[worker];
         const std::uint64_t bytes = costs.total_bytes(parts);
-        if (bytes > profile.memory_bytes) return false;
+        if (bytes > profile.memory_bytes)
+            return SplitOverflow{worker, parts, bytes, profile.memory_bytes};
         if (profile.machine_id.empty()) continue;
         std::uint64_t& machine = used[profile.machine_id];
+        const std::uint64_t left =
+            machine_limit(profile) - std::min(machine_limit(profile), machine);
+        if (bytes > left) return SplitOverflow{worker, parts, bytes, left};
         machine = add_saturated(machine, bytes);
-        if (machine > machine_limit(profile)) return false;
     }
-    return true;
+    return std::nullopt;
+}
+
+/// What of an explicit split cannot be held, in words.
+PlanRefusal Planner::refuse_split(const SplitOverflow& overflow, std::uint32_t context) const {
+    const LayerRange layers = overflow.parts.layers;
+    std::string held = layers.count == 0 ? "no layer"
+                       : layers.count == 1
+                           ? fmt::format("layer {}", layers.first)
+                           : fmt::format("layers {} to {}", layers.first, layers.end() - 1);
+    if (overflow.parts.has_input) held += ", the input";
+    if (overflow.parts.has_output) held += ", the output";
+    PlanRefusal refusal;
+    refusal.needed_bytes = overflow.bytes;
+    refusal.available_bytes = overflow.available;
+    refusal.missing_bytes = overflow.bytes - overflow.available;
+    refusal.context_that_fits = largest_context(context);
+    refusal.message = fmt::format(
+        "the split does not fit: worker {} ({}) needs {} for a context of {} and {} requests at "
+        "once and has {}; {} are missing{}",
+        workers_[overflow.worker].name, held, format_byte_count(overflow.bytes), context,
+        request_.parallel, format_byte_count(overflow.available),
+        format_byte_count(refusal.missing_bytes),
+        refusal.context_that_fits > 0
+            ? fmt::format("; a context of {} would fit", refusal.context_that_fits)
+            : "");
+    return refusal;
 }
 
 std::optional<Shares> Planner::cut(std::uint32_t context, bool wants_fastest) const {
     const PlanCosts costs(model_, page_counts(model_, context, request_, workers_.size()));
     if (!request_.split.empty())
-        return fits_split(costs) ? std::optional<Shares>(request_.split) : std::nullopt;
+        return split_overflow(costs) ? std::nullopt : std::optional<Shares>(request_.split);
     const Cuts cuts(costs, workers_);
     return wants_fastest ? cuts.find_fastest() : cuts.find(kNever);
 }
@@ -342,6 +379,8 @@ PlanRefusal Planner::refuse_because(std::string why) const {
 
 PlanRefusal Planner::refuse(std::uint32_t context) const {
     const PlanCosts costs(model_, page_counts(model_, context, request_, workers_.size()));
+    if (!request_.split.empty())
+        if (const auto overflow = split_overflow(costs)) return refuse_split(*overflow, context);
     PlanRefusal refusal;
     refusal.needed_bytes = costs.total_bytes({{0, costs.layer_count()}, true, true});
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> machines;  // used, limit

@@ -297,6 +297,21 @@ TEST(Planner, ObeysAnExplicitSplitOrSaysWhyNot) {
     EXPECT_THAT(why({4294967295U, 11, 0}), HasSubstr("layers in all"));
 }
 
+TEST(Planner, ASplitThatDoesNotFitNamesWorkerLayersAndBytes) {
+    const ModelProfile model = even_model(10);  // 1,000 bytes a layer, and 1 a position
+    const PlanOutcome outcome =
+        make_plan(model, even_workers(2, 6000), {.context = 64, .parallel = 1, .split = {2, 8}});
+    const auto& refusal = std::get<PlanRefusal>(outcome);
+    EXPECT_EQ(refusal.missing_bytes, 8000U + 8 * 64 - 6000U);
+    EXPECT_THAT(refusal.message, HasSubstr("worker b (layers 2 to 9, the output)"));
+    EXPECT_THAT(refusal.message, HasSubstr("are missing"));
+    const PlanOutcome too_long =
+        make_plan(model, even_workers(2, 6000), {.context = 640, .parallel = 1, .split = {5, 5}});
+    const auto& shorter = std::get<PlanRefusal>(too_long);
+    EXPECT_EQ(shorter.context_that_fits, 192U);
+    EXPECT_THAT(shorter.message, HasSubstr("worker a (layers 0 to 4, the input)"));
+}
+
 TEST(Planner, RefusesWithBothNumbersAndAContextThatFits) {
     const ModelProfile model = even_model(10);  // 10,000 bytes and 10 a position
     const PlanOutcome outcome =

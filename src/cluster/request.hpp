@@ -80,6 +80,9 @@ class RequestSink {
                            SharedBytes logits) = 0;
     virtual void on_finished(std::uint32_t choice, FinishReason reason) = 0;
     virtual void on_failed(const RequestFailure& failure) = 0;
+    /// Bytes of logits given to on_logits that nobody has taken yet: back-pressure for what is
+    /// computed next (kLogitsBytesMax).
+    virtual std::uint64_t logits_waiting() const { return 0; }
 };
 
 enum class ServiceState : std::uint8_t {
@@ -113,7 +116,8 @@ struct Health {
     std::string message;              // what is missing, or "serving"
     LayerRange missing_layers;        // of the last plan, held by nobody; count 0: none
     std::uint64_t missing_bytes = 0;  // memory that a plan lacks, or that the lost stage held
-    std::uint32_t context = 0;        // of the plan
+    std::string plan_refusal;   // why those who are there cannot hold the model; empty: they may
+    std::uint32_t context = 0;  // of the plan
     std::uint32_t parallel = 0;
     double decode_tokens_per_second = 0;  // predicted, one request
     std::uint32_t requests_queued = 0;

@@ -18,9 +18,6 @@ using protocol::StepRun;
 
 namespace {
 
-// Whole logits of one step lie in memory at once, on the last stage.
-constexpr std::uint64_t kLogitsBytesMax = 256ULL << 20U;
-
 bool uses_counts(const SamplingParameters& parameters) {
     return parameters.presence_penalty != 0.0F || parameters.frequency_penalty != 0.0F ||
            parameters.repetition_penalty != 1.0F;
@@ -131,10 +128,38 @@ void RequestBook::fail_record(RequestId id, Record& record, const RequestFailure
     leave_queue(id, record);
 }
 
-void RequestBook::fail_all(const RequestFailure& failure) {
-    for (auto& [id, record] : records_) fail_record(id, record, failure);
-    records_.clear();
+void RequestBook::fail_started(const RequestFailure& failure) {
+    for (auto it = records_.begin(); it != records_.end();) {
+        if (it->second.choices_admitted == 0) {
+            ++it;
+            continue;
+        }
+        fail_record(it->first, it->second, failure);
+        it = records_.erase(it);
+    }
     sequences_.clear();
+}
+
+void RequestBook::fail_queued(const RequestFailure& failure) {
+    const std::deque<RequestId> waiting = queue_;
+    for (const RequestId id : waiting) {
+        fail_record(id, records_.at(id), failure);
+        forget_if_over(id);
+    }
+}
+
+void RequestBook::recheck_queued(const ServiceShape& shape) {
+    shape_ = shape;
+    const std::deque<RequestId> waiting = queue_;
+    for (const RequestId id : waiting) {
+        Record& record = records_.at(id);
+        const auto refusal = check(record.request, shape);
+        if (!refusal) continue;
+        record.is_over = true;
+        record.sink->on_refused(*refusal);
+        leave_queue(id, record);
+        forget_if_over(id);
+    }
 }
 
 void RequestBook::fail(SequenceId sequence, const RequestFailure& failure) {
@@ -189,14 +214,19 @@ std::vector<SequenceView> RequestBook::views() const {
         view.prompt_left = sequence.rows_sent < prompt ? prompt - sequence.rows_sent : 0;
         view.decodes = !sequence.generated.empty();
         view.is_in_flight = sequence.runs_in_flight > 0;
-        if (request.wants_prompt_logits) {
-            const std::uint64_t row_bytes = 4ULL * std::max(shape_.vocabulary_size, 1U);
-            view.rows_max =
-                static_cast<std::uint32_t>(std::max<std::uint64_t>(1, kLogitsBytesMax / row_bytes));
-        }
+        if (request.wants_prompt_logits) view.rows_max = logits_rows_room(sequence);
         views.push_back(view);
     }
     return views;
+}
+
+std::uint32_t RequestBook::logits_rows_room(const Sequence& sequence) const {
+    const std::uint64_t row_bytes = 4ULL * std::max(shape_.vocabulary_size, 1U);
+    const std::uint64_t most = std::max<std::uint64_t>(1, kLogitsBytesMax / row_bytes);
+    const RequestSink& sink = *records_.at(sequence.request).sink;
+    const std::uint64_t untaken = (sink.logits_waiting() + row_bytes - 1) / row_bytes;
+    const std::uint64_t used = untaken + (sequence.rows_sent - sequence.rows_read);
+    return static_cast<std::uint32_t>(most - std::min(most, used));
 }
 
 SamplingSetup RequestBook::sampling_setup(const Record& record, const Sequence& sequence) const {

@@ -34,8 +34,12 @@ class RequestBook {
     std::optional<Refusal> submit(RequestId id, Request request, std::shared_ptr<RequestSink> sink,
                                   const ServiceShape& shape, TimePoint now);
     void cancel(RequestId id);
-    /// Ends every request and forgets every sequence: their epoch is over, nothing comes back.
-    void fail_all(const RequestFailure& failure);
+    /// The epoch is over, nothing comes back: forgets every sequence and ends the requests that
+    /// had begun. Those still queued wait for the next.
+    void fail_started(const RequestFailure& failure);
+    void fail_queued(const RequestFailure& failure);
+    /// Service is back under a new plan: queued requests that it cannot take are refused.
+    void recheck_queued(const ServiceShape& shape);
     void fail(SequenceId sequence, const RequestFailure& failure);
     /// Fails those past their deadline.
     void expire(TimePoint now);
@@ -85,6 +89,7 @@ class RequestBook {
         bool has_sampled = false;  // the sampling setup has been sent in this epoch
     };
     std::uint32_t tokens_max(const Record& record) const;
+    std::uint32_t logits_rows_room(const Sequence& sequence) const;
     void end_choice(Record& record, std::uint32_t choice, FinishReason reason);
     void fail_record(RequestId id, Record& record, const RequestFailure& failure);
     void take_token(Record& record, Sequence& sequence, const protocol::SampledToken& sampled,

@@ -204,16 +204,72 @@ TEST(RequestBook, ADeadlineEndsQueuedAndRunning) {
     EXPECT_EQ(running->failures.size(), 1U);
 }
 
-TEST(RequestBook, FailAllTellsEveryoneOnce) {
+TEST(RequestBook, TheEndOfAnEpochFailsWhatHadBegunAndKeepsTheQueue) {
     Book t;
+    auto cancelled = t.submit(request(5)).first;
     auto running = t.submit(request(5)).first;
     t.book.admit();
     auto waits = t.submit(request(5)).first;
     t.book.cancel(RequestId{1});
-    t.book.fail_all({FailureKind::WorkerLost, "b is gone", 5s});
-    EXPECT_TRUE(running->failures.empty());  // it had ended
-    EXPECT_EQ(waits->failures.size(), 1U);
+    t.book.fail_started({FailureKind::WorkerLost, "b is gone", 5s});
+    EXPECT_TRUE(cancelled->failures.empty());  // it had ended
+    EXPECT_EQ(running->failures.size(), 1U);
+    EXPECT_TRUE(waits->failures.empty());
+    EXPECT_EQ(t.book.queued(), 1U);
+    EXPECT_EQ(t.book.running(), 0U);
+    t.book.admit();
+    EXPECT_EQ(t.book.running(), 1U);
+    t.book.fail_queued({FailureKind::WorkerLost, "b is gone", 5s});
+    EXPECT_TRUE(waits->failures.empty());  // no longer queued
+}
+
+TEST(RequestBook, ARequestOfWhichOneAnswerHasBegunIsNotQueued) {
+    Book t;
+    Request three = request(5);
+    three.choices = 3;
+    auto sink = t.submit(three).first;
+    t.book.admit();  // two of three
+    t.book.fail_started({FailureKind::WorkerLost, "b is gone", 5s});
+    EXPECT_EQ(sink->failures.size(), 1U);
     EXPECT_TRUE(t.book.is_idle());
+}
+
+TEST(RequestBook, FailsAndRechecksTheQueue) {
+    Book t;
+    auto small = t.submit(request(5)).first;
+    auto large = t.submit(request(60)).first;
+    t.book.recheck_queued({50, 50});
+    EXPECT_TRUE(small->refusals.empty());
+    ASSERT_EQ(large->refusals.size(), 1U);
+    EXPECT_EQ(std::get<PromptTooLong>(large->refusals[0]).context, 50U);
+    EXPECT_EQ(t.book.queued(), 1U);
+    t.book.fail_queued({FailureKind::WorkerLost, "b is gone", 5s});
+    EXPECT_EQ(small->failures.size(), 1U);
+    EXPECT_TRUE(t.book.is_idle());
+    EXPECT_FALSE(t.submit(request(90)).second) << "its prompt still counts as queued";
+}
+
+TEST(RequestBook, LogitsThatNobodyTakesHoldUpTheNext) {
+    constexpr std::uint32_t kVocabulary = 1U << 20;  // 4 MiB a row, 64 rows at most
+    RequestBook book(small_limits());
+    Request eval = request(100, 0);
+    eval.generates = false;
+    eval.wants_prompt_logits = true;
+    auto sink = std::make_shared<CollectingSink>();
+    ASSERT_FALSE(book.submit(RequestId{1}, eval, sink, {100, kVocabulary}, {}));
+    book.admit();
+    const SequenceId sequence = book.views()[0].id;
+    EXPECT_EQ(book.views()[0].rows_max, 64U);
+    const StepRun run = book.send_run(sequence, 40, StepNumber{1});
+    EXPECT_EQ(book.views()[0].rows_max, 24U) << "40 rows are in flight";
+    book.run_returned(run, nullptr, {});
+    sink->untaken = 40 * 4ULL * kVocabulary;
+    EXPECT_EQ(book.views()[0].rows_max, 24U) << "40 rows lie with the client";
+    sink->untaken = kLogitsBytesMax;
+    EXPECT_EQ(book.views()[0].rows_max, 0U);
+    EXPECT_TRUE(next_step(book.views(), {}, {}).runs.empty());
+    sink->untaken = 0;
+    EXPECT_EQ(book.views()[0].rows_max, 64U);
 }
 
 TEST(RequestBook, CountsTokensForPenaltiesOnly) {

@@ -58,7 +58,7 @@ ScheduledStep next_step(const std::vector<SequenceView>& sequences, const InFlig
     for (const SequenceView& sequence : sequences) {
         if (sequence.decodes) ++decoding;
         if (sequence.decodes && !sequence.is_in_flight) ready.push_back(sequence);
-        if (sequence.prompt_left > 0) prompts.push_back(sequence);
+        if (sequence.prompt_left > 0 && sequence.rows_max > 0) prompts.push_back(sequence);
     }
     if (in_flight.decode_steps + in_flight.prefill_steps > options.stage_count) return {};
     if (!ready.empty() && in_flight.decode_steps < options.stage_count)

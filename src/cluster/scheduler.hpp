@@ -29,7 +29,7 @@ struct SchedulerOptions {
 struct SequenceView {
     SequenceId id;
     std::uint32_t prompt_left = 0;  // rows not yet sent; 0 and not decoding: waits for its chunks
-    std::uint32_t rows_max = 0xFFFFFFFF;  // of one run
+    std::uint32_t rows_max = 0xFFFFFFFF;  // of one run; 0: its client has to take some first
     bool decodes = false;                 // the prompt has been read
     bool is_in_flight = false;            // a step with it has not come back
     StepNumber last_served;               // the last step that held it

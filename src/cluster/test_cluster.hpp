@@ -55,6 +55,8 @@ struct CollectingSink final : RequestSink {
     std::map<std::uint32_t, FinishReason> finished;
     std::vector<RequestFailure> failures;
     std::uint32_t logits_rows = 0;
+    std::uint64_t untaken = 0;  // bytes of logits, as a slow client would have
+    std::uint64_t logits_waiting() const override { return untaken; }
     void on_refused(const Refusal& refusal) override { refusals.push_back(refusal); }
     void on_token(std::uint32_t choice, const Token& token) override {
         tokens[choice].push_back(token.id);

@@ -487,8 +487,22 @@ void Worker::send_heartbeats(TimePoint now) {
             environment_.transport.send(node, heartbeat);
 }
 
+/// As the coordinator's: what came while we stood still has not been read yet.
+void Worker::notice_stall(TimePoint now) {
+    const Duration since = now - std::exchange(last_tick_, now);
+    const Duration most = options_.timeouts.tick_max;
+    if (since <= most || since == now.time_since_epoch()) return;
+    ARTEL_COVERED(environment_, "a worker stood still");
+    for (auto& [node, peer] : peers_) {
+        peer.last_heard += since - most;
+        peer.link_lost += since - most;
+    }
+    loaded_at_ += since - most;
+}
+
 void Worker::tick() {
     const TimePoint now = environment_.clock.now();
+    notice_stall(now);
     send_heartbeats(now);
     check_peers(now);
 }

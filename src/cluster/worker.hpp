@@ -97,6 +97,7 @@ class Worker final : public Node {
 
     void send_heartbeats(TimePoint now);
     void renew_link(NodeId node, Peer& peer, TimePoint now);
+    void notice_stall(TimePoint now);
     void check_peers(TimePoint now);
     void report_lost(NodeId node, Peer& peer, const std::string& reason);
     bool is_neighbour(NodeId peer) const;
@@ -127,6 +128,7 @@ class Worker final : public Node {
     std::map<StepNumber, Kept> kept_;
     std::map<protocol::WeightsRange, std::uint32_t> ranges_wanted_;  // and how often asked
     TimePoint last_heartbeat_{};
+    TimePoint last_tick_{};
 };
 
 }  // namespace artel::cluster

@@ -100,6 +100,64 @@ TEST_F(Scenario, AWorkerThatDiesMidDecodeFailsItsRequestsAndServiceReturns) {
     expect_clean();
 }
 
+TEST_F(Scenario, QueuedRequestsOutliveALossAndAreServedAfterwards) {
+    std::vector<std::size_t> started;
+    for (std::uint64_t seed = 0; seed < 4; ++seed)
+        started.push_back(sim.submit(request(20, 400, seed)));
+    std::vector<std::size_t> queued;
+    for (std::uint64_t seed = 4; seed < 8; ++seed)
+        queued.push_back(sim.submit(request(20, 30, seed)));
+    cluster::Request hurried = request(20, 30, 9);
+    hurried.deadline = milliseconds(1500);
+    const auto late = sim.submit(hurried);
+    sim.run_for(milliseconds(500));
+    sim.crash(2, true);
+    for (const std::size_t index : started) {
+        ASSERT_TRUE(wait_over(index, seconds(10)));
+        ASSERT_TRUE(sim.request(index).failed);
+        EXPECT_EQ(sim.request(index).failed->kind, cluster::FailureKind::WorkerLost);
+    }
+    ASSERT_TRUE(wait_over(late, seconds(5)));
+    ASSERT_TRUE(sim.request(late).failed);
+    EXPECT_EQ(sim.request(late).failed->kind, cluster::FailureKind::DeadlineExceeded);
+    for (const std::size_t index : queued) EXPECT_FALSE(sim.request(index).is_over());
+    sim.restart(2);
+    for (const std::size_t index : queued) {
+        ASSERT_TRUE(wait_over(index));
+        EXPECT_EQ(sim.request(index).finished[0], FinishReason::Length);
+        EXPECT_EQ(sim.request(index).tokens[0].size(), 30u);
+    }
+    expect_clean();
+}
+
+TEST_F(Scenario, QueuedRequestsDoNotWaitForEverForService) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) sim.submit(request(20, 400, seed));
+    const auto queued = sim.submit(request(20, 30, 5));
+    sim.run_for(milliseconds(500));
+    sim.crash(2, true);
+    sim.run_for(seconds(3));
+    EXPECT_FALSE(sim.request(queued).is_over());
+    ASSERT_TRUE(wait_over(queued, seconds(4)));
+    ASSERT_TRUE(sim.request(queued).failed);
+    EXPECT_EQ(sim.request(queued).failed->kind, cluster::FailureKind::WorkerLost);
+    EXPECT_GT(sim.request(queued).failed->retry_after, Duration::zero());
+    sim.restart(2);
+    expect_clean();
+}
+
+TEST_F(Scenario, AMachineThatStandsStillLosesNobody) {
+    const auto one = sim.submit(request(100, 300));
+    sim.run_for(milliseconds(300));
+    for (std::size_t node = 0; node <= sim.worker_count(); ++node) sim.freeze(node);
+    sim.run_for(seconds(10));
+    for (std::size_t node = 0; node <= sim.worker_count(); ++node) sim.wake(node);
+    ASSERT_TRUE(wait_over(one));
+    EXPECT_EQ(sim.request(one).finished[0], FinishReason::Length);
+    EXPECT_TRUE(sim.marks().contains("the coordinator stood still"));
+    EXPECT_TRUE(sim.marks().contains("a worker stood still"));
+    expect_clean();
+}
+
 TEST_F(Scenario, ASilentDeathIsNoticedByItsHeartbeat) {
     const auto one = sim.submit(request(50, 400));
     sim.run_for(milliseconds(300));
