@@ -6,6 +6,8 @@
 
 #include <memory>
 
+#include "base/log_name.hpp"
+
 namespace artel {
 namespace {
 
@@ -74,6 +76,12 @@ Result<LogLevel> parse_log_level(std::string_view text) {
 
 void set_log_level(LogLevel level) {
     logger().set_level(to_spdlog(level));
+}
+
+void set_log_name(std::string_view name) {
+    std::string quoted;  // a % would be a pattern's
+    for (const char c : name) quoted += c == '%' ? std::string("%%") : std::string(1, c);
+    logger().set_pattern("%Y-%m-%dT%H:%M:%S.%e %l [" + quoted + "] %v");
 }
 
 void log_line(LogLevel level, std::string_view message, LogFields fields) {

@@ -78,6 +78,7 @@ class ClusterService::Assembly {
     cluster::RequestPort& port() { return *port_; }
     const ModelFile& model() const { return *model_; }
     const std::string& join_key() const { return join_key_; }
+    Result<std::string> make_join_key(std::uint32_t uses);
 
   private:
     bool is_inside() const { return options_.local_workers == 0 && options_.expect_workers == 0; }
@@ -140,6 +141,7 @@ cluster::CoordinatorOptions ClusterService::Assembly::coordinator_options(
     made.limits.chunk_rows = options_.chunk;
     made.limits.queued_requests = options_.queued_requests_max;
     for (const LocalWorker& child : children()) made.expected_workers.push_back(child.name);
+    if (is_inside()) made.expected_workers.emplace_back(kInsideName);
     made.expected_count = std::max(1U, options_.local_workers + options_.expect_workers);
     made.stored_epoch = stored;
     return made;
@@ -189,6 +191,7 @@ Error ClusterService::Assembly::open_inside_worker() {
     const auto id = protocol::node_id(kInsideName);
     WorkerNodeOptions worker;
     worker.name = kInsideName;
+    worker.device = options_.device;
     worker.threads = threads_for(options_);
     worker.state_dir = options_.state_dir / "inside";
     worker.model_dirs = {std::filesystem::absolute(options_.model).parent_path()};
@@ -223,12 +226,17 @@ Error ClusterService::Assembly::open_links() {
 }
 
 Error ClusterService::Assembly::publish_join_key() {
-    Result<net::JoinKey> key = internal_error("no key");
-    loop_->run([&] { key = desk_->make_key(address_, options_.expect_workers, clock_.now()); });
-    ARTEL_TRY(key);
-    join_key_ = key->to_text();
+    ARTEL_ASSIGN(join_key_, make_join_key(options_.expect_workers));
     if (options_.join_key_file.empty()) return ok();
     return write_file_atomically(options_.join_key_file, as_bytes(join_key_ + "\n"), 0600);
+}
+
+Result<std::string> ClusterService::Assembly::make_join_key(std::uint32_t uses) {
+    if (!desk_) return failed_precondition("this cluster has no worker port to join at");
+    Result<net::JoinKey> key = internal_error("no key");
+    loop_->run([&] { key = desk_->make_key(address_, uses, clock_.now()); });
+    ARTEL_TRY(key);
+    return key->to_text();
 }
 
 std::vector<LocalWorker> ClusterService::Assembly::children() const {
@@ -240,7 +248,7 @@ std::vector<LocalWorker> ClusterService::Assembly::children() const {
              {options_.program.string(), "--log-level", options_.log_level, "worker", "--join",
               fmt::format("@/dev/fd/{}", ChildProcess::kInheritedDescriptor), "--name", name,
               "--state-dir", (options_.state_dir / name).string(), "--threads",
-              std::to_string(threads_for(options_)), "--model-dir",
+              std::to_string(threads_for(options_)), "--device", options_.device, "--model-dir",
               std::filesystem::absolute(options_.model).parent_path().string()}});
     }
     return children;
@@ -265,10 +273,8 @@ Error ClusterService::Assembly::wait_until_serving(Duration patience) {
         if (health.state == cluster::ServiceState::Serving) return ok();
         if (health.state == cluster::ServiceState::Stopped)
             return failed_precondition("{}", health.message);
-        const bool cannot_fit =
-            health.missing_bytes > 0 && health.state == cluster::ServiceState::WaitingForWorkers;
-        if (cannot_fit && options_.expect_workers == 0)
-            return failed_precondition("{}", health.message);
+        if (!health.plan_refusal.empty() && options_.expect_workers == 0)
+            return failed_precondition("{}", health.plan_refusal);
         if (clock_.now() >= end)
             return deadline_exceeded("the cluster is not ready: {}", health.message);
         std::this_thread::sleep_for(milliseconds(5));
@@ -318,6 +324,9 @@ const ModelFile& ClusterService::model() const {
 }
 std::string ClusterService::join_key() const {
     return assembly_->join_key();
+}
+Result<std::string> ClusterService::make_join_key(std::uint32_t uses) {
+    return assembly_->make_join_key(uses);
 }
 Error ClusterService::wait_until_serving(Duration patience) {
     return assembly_->wait_until_serving(patience);

@@ -22,6 +22,7 @@ struct ClusterServiceOptions {
     std::uint32_t local_workers = 0;   // children of this process
     std::uint32_t expect_workers = 0;  // that join from elsewhere
     std::uint32_t threads = 0;         // of each local worker; 0: cores / workers
+    std::string device = "cpu";        // of each local worker
     std::vector<std::uint32_t> split;
     std::uint32_t context = 0;  // 0: the largest that fits
     std::uint32_t parallel = 4;
@@ -46,6 +47,8 @@ class ClusterService {
     const ModelFile& model() const;
     /// For machines that join; empty without expect_workers.
     std::string join_key() const;
+    /// One more key, for `uses` workers. Errors: FailedPrecondition where no worker can join.
+    Result<std::string> make_join_key(std::uint32_t uses);
     /// Waits until the cluster serves. Errors: DeadlineExceeded, FailedPrecondition (it cannot:
     /// what is missing).
     Error wait_until_serving(Duration patience);

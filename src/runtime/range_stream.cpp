@@ -11,7 +11,9 @@ namespace artel::runtime {
 namespace {
 
 constexpr std::uint64_t kRangesAhead = 4;
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr Duration kPatience = std::chrono::seconds(60);
+constexpr Duration kAskAgain = std::chrono::seconds(10);
+constexpr int kAsksMax = 30;
 
 }  // namespace
 
@@ -23,13 +25,14 @@ void RangeStream::want(const protocol::WeightsRange& range) {
     ask_(range);
 }
 
-Result<RangeStream::Answer> RangeStream::take(const protocol::WeightsRange& range) {
+Result<RangeStream::Answer> RangeStream::take(const protocol::WeightsRange& range,
+                                              Duration patience) {
     std::unique_lock lock(mutex_);
     const bool has_come =
-        changed_.wait_for(lock, kPatience, [&] { return is_aborted_ || answers_[range].has_come; });
+        changed_.wait_for(lock, patience, [&] { return is_aborted_ || answers_[range].has_come; });
     if (is_aborted_) return cancelled("loading was replaced");
     if (!has_come)
-        return deadline_exceeded("the coordinator sent no weights for {} s", kPatience.count());
+        return deadline_exceeded("the coordinator sent no weights for {:.0f} s", seconds(patience));
     Answer answer = std::move(answers_[range]);
     answers_.erase(range);
     if (!answer.error.empty())
@@ -49,7 +52,7 @@ Error RangeStream::read(protocol::ModelPart part, std::uint32_t tensor, std::uin
                   static_cast<std::uint32_t>(std::min(chunk, part_bytes - ahead))});
         const protocol::WeightsRange range{
             part, tensor, first, static_cast<std::uint32_t>(std::min(chunk, part_bytes - first))};
-        ARTEL_ASSIGN(const Answer answer, take(range));
+        ARTEL_ASSIGN(const Answer answer, take(range, kPatience));
         const std::uint64_t skip = offset - first;
         const std::uint64_t count = std::min<std::uint64_t>(target.size(), range.bytes - skip);
         std::memcpy(target.data(), answer.bytes.data() + skip, count);
@@ -65,11 +68,25 @@ Error RangeStream::read(protocol::ModelPart part, std::uint32_t tensor, std::uin
     return ok();
 }
 
+Result<std::vector<std::byte>> RangeStream::read_slow(const protocol::WeightsRange& range) {
+    want(range);
+    for (int asked = 1;; ++asked) {
+        auto answer = take(range, kAskAgain);
+        if (answer.ok()) {
+            const auto bytes = answer->bytes.span();
+            return std::vector<std::byte>(bytes.begin(), bytes.end());
+        }
+        if (answer.status().code() != ErrorCode::kDeadlineExceeded || asked == kAsksMax)
+            return answer.status();
+        ask_(range);
+    }
+}
+
 Result<std::vector<std::byte>> RangeStream::read_all(protocol::ModelPart part,
                                                      std::uint64_t bytes_max) {
     const protocol::WeightsRange size_only{part, 0, 0, 0};
     want(size_only);
-    ARTEL_ASSIGN(const Answer answer, take(size_only));
+    ARTEL_ASSIGN(const Answer answer, take(size_only, kPatience));
     if (answer.part_bytes > bytes_max)
         return invalid_argument("a part of {} bytes; at most {} are expected", answer.part_bytes,
                                 bytes_max);
@@ -95,6 +112,11 @@ void RangeStream::supply(protocol::WeightsChunk chunk) {
     }
     if (is_damaged) return ask_(chunk.range);
     changed_.notify_all();
+}
+
+bool RangeStream::is_aborted() {
+    const std::lock_guard lock(mutex_);
+    return is_aborted_;
 }
 
 void RangeStream::abort() {

@@ -24,11 +24,17 @@ class RangeStream {
     /// (nothing came for a minute), Cancelled (aborted), what the coordinator said.
     Error read(protocol::ModelPart part, std::uint32_t tensor, std::uint64_t part_bytes,
                std::uint64_t offset, std::span<std::byte> target);
+    /// One range that takes the coordinator time (it reads a tensor for it); it is asked again now
+    /// and then, which also tells that this side lives.
+    Result<std::vector<std::byte>> read_slow(const protocol::WeightsRange& range);
+    /// Asks for it ahead of read_slow().
+    void want(const protocol::WeightsRange& range);
     /// All of a part whose size is not known yet.
     Result<std::vector<std::byte>> read_all(protocol::ModelPart part, std::uint64_t bytes_max);
 
     void supply(protocol::WeightsChunk chunk);
     void abort();
+    bool is_aborted();
 
   private:
     struct Answer {
@@ -37,8 +43,7 @@ class RangeStream {
         std::uint64_t part_bytes = 0;
         SharedBytes bytes;
     };
-    void want(const protocol::WeightsRange& range);
-    Result<Answer> take(const protocol::WeightsRange& range);
+    Result<Answer> take(const protocol::WeightsRange& range, Duration patience);
 
     std::function<void(protocol::WeightsRange)> ask_;
     std::mutex mutex_;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,36 +24,22 @@ struct Trailer {
 };
 static_assert(sizeof(Trailer) == 24);
 
-struct HashStateFree {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
-using HashState = std::unique_ptr<XXH3_state_t, HashStateFree>;
-
-HashState begin_hash() {
-    HashState state(XXH3_createState());
-    XXH3_128bits_reset(state.get());
-    return state;
-}
-
 class FileWriter final : public TensorCache::Writer {
   public:
     FileWriter(int fd, std::string temporary, std::filesystem::path target)
-        : fd_(fd),
-          temporary_(std::move(temporary)),
-          target_(std::move(target)),
-          hash_(begin_hash()) {}
+        : fd_(fd), temporary_(std::move(temporary)), target_(std::move(target)) {}
     ~FileWriter() override {
         ::close(fd_);
         if (!is_committed_) ::unlink(temporary_.c_str());
     }
     Error append(std::span<const std::byte> bytes) override {
-        XXH3_128bits_update(hash_.get(), bytes.data(), bytes.size());
+        hash_.add(bytes);
         length_ += bytes.size();
         return write_all(bytes);
     }
     Error commit() override {
-        const XXH128_hash_t hash = XXH3_128bits_digest(hash_.get());
-        const Trailer trailer{length_, hash.high64, hash.low64};
+        const protocol::Hash128 hash = hash_.value();
+        const Trailer trailer{length_, hash.high, hash.low};
         ARTEL_TRY(write_all(std::as_bytes(std::span(&trailer, 1))));
         if (::fsync(fd_) != 0) return errno_error("syncing " + temporary_);
         if (::rename(temporary_.c_str(), target_.c_str()) != 0)
@@ -76,7 +61,7 @@ class FileWriter final : public TensorCache::Writer {
     int fd_;
     std::string temporary_;
     std::filesystem::path target_;
-    HashState hash_;
+    protocol::StreamHash hash_;
     std::uint64_t length_ = 0;
     bool is_committed_ = false;
 };
@@ -90,22 +75,28 @@ std::filesystem::path TensorCache::path(std::uint32_t tensor) const {
     return directory_ / std::to_string(tensor);
 }
 
-bool TensorCache::check(std::uint32_t tensor, std::uint64_t bytes) const {
+bool TensorCache::has(std::uint32_t tensor) const {
+    std::error_code failure;
+    return std::filesystem::is_regular_file(path(tensor), failure);
+}
+
+bool TensorCache::check(std::uint32_t tensor, std::uint64_t bytes,
+                        const protocol::Hash128& expected) const {
     const auto source = gguf::FileSource::open(path(tensor));
     if (!source.ok() || source->bytes() != bytes + sizeof(Trailer)) return false;
-    const HashState hash = begin_hash();
+    Trailer trailer{};
+    if (!source->read(bytes, std::as_writable_bytes(std::span(&trailer, 1))).ok()) return false;
+    const protocol::Hash128 stated{trailer.hash_high, trailer.hash_low};
+    if (trailer.length != bytes || stated != expected) return false;  // of another file, or damaged
+    protocol::StreamHash hash;
     std::vector<std::byte> buffer(1 << 20);
     for (std::uint64_t offset = 0; offset < bytes; offset += buffer.size()) {
         const std::span<std::byte> piece(buffer.data(),
                                          std::min<std::uint64_t>(buffer.size(), bytes - offset));
         if (!source->read(offset, piece).ok()) return false;
-        XXH3_128bits_update(hash.get(), piece.data(), piece.size());
+        hash.add(piece);
     }
-    Trailer trailer{};
-    if (!source->read(bytes, std::as_writable_bytes(std::span(&trailer, 1))).ok()) return false;
-    const XXH128_hash_t digest = XXH3_128bits_digest(hash.get());
-    return trailer.length == bytes && trailer.hash_high == digest.high64 &&
-           trailer.hash_low == digest.low64;
+    return hash.value() == expected;
 }
 
 Error TensorCache::read(std::uint32_t tensor, std::uint64_t offset,

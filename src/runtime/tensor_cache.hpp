@@ -18,8 +18,10 @@ class TensorCache {
   public:
     TensorCache(std::filesystem::path directory, const protocol::Hash128& model);
 
-    /// Whether a whole, undamaged copy of `bytes` bytes is there. Reads it once.
-    bool check(std::uint32_t tensor, std::uint64_t bytes) const;
+    /// Whether there is a file at all; check() says whether it is of use.
+    bool has(std::uint32_t tensor) const;
+    /// Whether a whole, undamaged copy of `bytes` bytes with this hash is there. Reads it once.
+    bool check(std::uint32_t tensor, std::uint64_t bytes, const protocol::Hash128& expected) const;
     Error read(std::uint32_t tensor, std::uint64_t offset, std::span<std::byte> target) const;
 
     /// Collects one tensor in ascending order; commit() makes it visible. Dropping it leaves

@@ -85,16 +85,20 @@ Error WorkerNode::open_device() {
     return ok();
 }
 
-void WorkerNode::assemble(cluster::Transport& transport, cluster::NodeId coordinator,
-                          const std::string& coordinator_address, cluster::Epoch stored) {
+void WorkerNode::probe() {
     const backends::DeviceDescription device = executor_->backend().describe();
     log_info("device", {{"backend", device.backend},
                         {"device", device.device},
                         {"isa", device.isa},
                         {"threads", device.threads}});
+    probed_ = probe_worker(options_.memory_bytes, options_.threads, device.arithmetic_class,
+                           device.device);
+}
+
+void WorkerNode::assemble(cluster::Transport& transport, cluster::NodeId coordinator,
+                          const std::string& coordinator_address, cluster::Epoch stored) {
     cluster::WorkerOptions worker;
-    worker.report = probe_worker(options_.memory_bytes, options_.threads, device.arithmetic_class,
-                                 device.device);
+    worker.report = probed_;
     worker.report.name = options_.name;
     worker.report.listen_address =
         options_.advertise.empty() ? listen_address_ : options_.advertise;
@@ -106,7 +110,8 @@ void WorkerNode::assemble(cluster::Transport& transport, cluster::NodeId coordin
         WorkerStorageOptions{.state_dir = options_.state_dir,
                              .model_dirs = options_.model_dirs,
                              .cache_dir = options_.cache_dir,
-                             .memory_bytes = worker.report.devices.front().memory_bytes});
+                             .memory_bytes = worker.report.devices.front().memory_bytes,
+                             .wrap_weights = options_.wrap_weights});
     worker_ = std::make_unique<cluster::Worker>(
         std::move(worker),
         cluster::Environment{clock_, transport, *executor_, *storage_, random_, observer_});
@@ -126,20 +131,32 @@ Result<std::unique_ptr<WorkerNode>> WorkerNode::create(EventLoop& loop,
     ARTEL_ASSIGN(const net::NodeIdentity identity,
                  obtain_identity(loop, options, coordinator_address));
     made->options_.name = identity.node;
-    ARTEL_ASSIGN(auto context, net::TlsContext::create(identity));
     ARTEL_ASSIGN(const cluster::Epoch stored,
                  RecordFiles::read_epoch(options.state_dir, cluster::kWorkerEpochKey));
-    made->transport_ =
-        std::make_unique<ClusterTransport>(loop, std::move(context), ClusterTransportOptions{});
-    Result<std::uint16_t> port = internal_error("not listening");
-    loop.run([&] { port = made->transport_->listen(options.listen); });
-    ARTEL_TRY(port);
-    ARTEL_ASSIGN(const auto parts, net::split_address(options.listen));
-    made->listen_address_ = parts.first + ":" + std::to_string(*port);
-    made->assemble(*made->transport_, protocol::node_id(kCoordinatorName), coordinator_address,
-                   stored);
-    made->transport_->set_node(*made->worker_);
+    made->probe();
+    ARTEL_TRY(made->open_links(identity, coordinator_address, stored));
     return made;
+}
+
+/// In one turn of the loop, so that a neighbour that dials finds the whole worker or nobody.
+Error WorkerNode::open_links(const net::NodeIdentity& identity,
+                             const std::string& coordinator_address, cluster::Epoch stored) {
+    ARTEL_ASSIGN(auto context, net::TlsContext::create(identity));
+    ARTEL_ASSIGN(const auto parts, net::split_address(options_.listen));
+    transport_ =
+        std::make_unique<ClusterTransport>(loop_, std::move(context), ClusterTransportOptions{});
+    Error error;
+    loop_.run([&] {
+        const auto port = transport_->listen(options_.listen);
+        if (!port.ok()) {
+            error = port.status();
+            return;
+        }
+        listen_address_ = parts.first + ":" + std::to_string(*port);
+        assemble(*transport_, protocol::node_id(kCoordinatorName), coordinator_address, stored);
+        transport_->set_node(*worker_);
+    });
+    return error;
 }
 
 Result<std::unique_ptr<WorkerNode>> WorkerNode::create_inside(EventLoop& loop,
@@ -148,6 +165,7 @@ Result<std::unique_ptr<WorkerNode>> WorkerNode::create_inside(EventLoop& loop,
                                                               cluster::NodeId coordinator) {
     std::unique_ptr<WorkerNode> made(new WorkerNode(loop, options));
     ARTEL_TRY(made->open_device());
+    made->probe();
     made->listen_address_ = "inside:0";
     made->assemble(transport, coordinator, "inside:0", {});
     return made;

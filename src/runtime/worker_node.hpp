@@ -25,6 +25,9 @@ struct WorkerNodeOptions {
     std::filesystem::path state_dir;
     std::vector<std::filesystem::path> model_dirs;
     std::filesystem::path cache_dir;
+    /// For tests: stands between the weights and the stage (WorkerStorageOptions).
+    std::function<std::unique_ptr<engine::WeightSource>(std::unique_ptr<engine::WeightSource>)>
+        wrap_weights;
     // Own process only:
     std::string join_key;                // empty: the state dir holds a certificate
     std::string listen = "127.0.0.1:0";  // for neighbours
@@ -56,12 +59,16 @@ class WorkerNode {
   private:
     WorkerNode(EventLoop& loop, WorkerNodeOptions options);
     Error open_device();
+    void probe();
+    Error open_links(const net::NodeIdentity& identity, const std::string& coordinator_address,
+                     cluster::Epoch stored);
     void assemble(cluster::Transport& transport, cluster::NodeId coordinator,
                   const std::string& coordinator_address, cluster::Epoch stored);
 
     EventLoop& loop_;
     WorkerNodeOptions options_;
     std::string listen_address_;
+    protocol::WorkerReport probed_;  // device, memory and speed, before anybody is told
     OsClock clock_;
     Random random_;
     LogObserver observer_;

@@ -8,87 +8,12 @@
 #include "base/log.hpp"
 #include "runtime/model_file.hpp"
 #include "runtime/range_stream.hpp"
-#include "runtime/tensor_cache.hpp"
+#include "runtime/weight_sources.hpp"
 
 namespace artel::runtime {
 namespace {
 
 constexpr std::uint64_t kIndexBytesMax = 512ULL << 20;
-
-/// The model file itself, kept open as long as its weights are read.
-class LocalWeights final : public engine::WeightSource {
-  public:
-    explicit LocalWeights(std::shared_ptr<const ModelFile> file) : file_(std::move(file)) {}
-    Error read(std::string_view name, std::uint64_t offset, std::span<std::byte> target) override {
-        const gguf::TensorInfo* tensor = file_->index().find_tensor(name);
-        if (tensor == nullptr) return not_found("tensor '{}'", name);
-        const auto number = static_cast<std::uint32_t>(tensor - file_->index().tensors().data());
-        while (!target.empty()) {
-            const auto count = std::min<std::size_t>(target.size(), 4U << 20);
-            std::uint64_t part_bytes = 0;
-            ARTEL_ASSIGN(const auto bytes, file_->read({protocol::ModelPart::Tensor, number, offset,
-                                                        static_cast<std::uint32_t>(count)},
-                                                       part_bytes));
-            std::copy(bytes.begin(), bytes.end(), target.begin());
-            target = target.subspan(count);
-            offset += count;
-        }
-        return ok();
-    }
-
-  private:
-    std::shared_ptr<const ModelFile> file_;
-};
-
-/// Tensors out of the cache, the others from the coordinator and into the cache.
-class StreamedWeights final : public engine::WeightSource {
-  public:
-    StreamedWeights(std::shared_ptr<const gguf::GgufIndex> index,
-                    std::shared_ptr<RangeStream> stream, std::optional<TensorCache> cache)
-        : index_(std::move(index)), stream_(std::move(stream)), cache_(std::move(cache)) {}
-
-    Error read(std::string_view name, std::uint64_t offset, std::span<std::byte> target) override {
-        const gguf::TensorInfo* tensor = index_->find_tensor(name);
-        if (tensor == nullptr) return not_found("tensor '{}'", name);
-        const auto number = static_cast<std::uint32_t>(tensor - index_->tensors().data());
-        if (offset == 0) begin_tensor(number, tensor->bytes);
-        if (is_cached_) return cache_->read(number, offset, target);
-        ARTEL_TRY(
-            stream_->read(protocol::ModelPart::Tensor, number, tensor->bytes, offset, target));
-        keep(target, offset + target.size() == tensor->bytes);
-        return ok();
-    }
-
-  private:
-    void begin_tensor(std::uint32_t number, std::uint64_t bytes) {
-        writer_.reset();
-        is_cached_ = cache_ && cache_->check(number, bytes);
-        if (is_cached_ || !cache_) return;
-        auto writer = cache_->write(number);
-        if (writer.ok())
-            writer_ = *std::move(writer);
-        else
-            give_up_cache(writer.status());
-    }
-    void keep(std::span<const std::byte> bytes, bool is_last) {
-        if (!writer_) return;
-        Error error = writer_->append(bytes);
-        if (error.ok() && is_last) error = writer_->commit();
-        if (!error.ok()) give_up_cache(error);
-        if (is_last) writer_.reset();
-    }
-    void give_up_cache(const Error& error) {
-        log_warning("weights are not cached", {{"reason", std::string(error.message())}});
-        writer_.reset();
-        cache_.reset();
-    }
-
-    std::shared_ptr<const gguf::GgufIndex> index_;
-    std::shared_ptr<RangeStream> stream_;
-    std::optional<TensorCache> cache_;
-    std::unique_ptr<TensorCache::Writer> writer_;  // of the tensor being read
-    bool is_cached_ = false;                       // the tensor being read
-};
 
 /// The file of `directories` whose index has this digest.
 std::shared_ptr<const ModelFile> find_local(const std::vector<std::filesystem::path>& directories,
@@ -112,22 +37,26 @@ std::shared_ptr<const ModelFile> find_local(const std::vector<std::filesystem::p
 Result<EngineExecutor::Model> open_model(const protocol::AssignStage& assignment,
                                          const WorkerStorageOptions& options,
                                          const std::shared_ptr<RangeStream>& stream) {
-    if (auto local = find_local(options.model_dirs, assignment.model)) {
+    WeightSourceParts parts;
+    parts.stream = stream;
+    parts.state_dir = options.state_dir;
+    if (!options.cache_dir.empty()) parts.cache.emplace(options.cache_dir, assignment.model);
+    parts.local = find_local(options.model_dirs, assignment.model);
+    if (parts.local) {
         log_info("loading from a local copy",
-                 {{"file", local->index().shards().front().path.string()}});
-        auto index = std::shared_ptr<const gguf::GgufIndex>(local, &local->index());
-        return EngineExecutor::Model{std::move(index),
-                                     std::make_unique<LocalWeights>(std::move(local))};
+                 {{"file", parts.local->index().shards().front().path.string()}});
+        parts.index = std::shared_ptr<const gguf::GgufIndex>(parts.local, &parts.local->index());
+    } else {
+        log_info("no local copy; weights come from the coordinator",
+                 {{"model", assignment.model_name}});
+        ARTEL_ASSIGN(const auto blob, stream->read_all(protocol::ModelPart::Index, kIndexBytesMax));
+        ARTEL_ASSIGN(auto parsed, parse_index_blob(blob));
+        parts.index = std::make_shared<const gguf::GgufIndex>(std::move(parsed));
     }
-    log_info("no local copy; weights come from the coordinator",
-             {{"model", assignment.model_name}});
-    ARTEL_ASSIGN(const auto blob, stream->read_all(protocol::ModelPart::Index, kIndexBytesMax));
-    ARTEL_ASSIGN(auto parsed, parse_index_blob(blob));
-    auto index = std::make_shared<const gguf::GgufIndex>(std::move(parsed));
-    std::optional<TensorCache> cache;
-    if (!options.cache_dir.empty()) cache.emplace(options.cache_dir, assignment.model);
-    return EngineExecutor::Model{
-        index, std::make_unique<StreamedWeights>(index, stream, std::move(cache))};
+    auto index = parts.index;
+    auto weights = make_weight_source(std::move(parts));
+    if (options.wrap_weights) weights = options.wrap_weights(std::move(weights));
+    return EngineExecutor::Model{std::move(index), std::move(weights)};
 }
 
 protocol::StageRefusal refusal_for(const Error& error) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // WorkerStorage: how a worker comes by its weights (cluster::Storage, worker's half). In this
-// order: a model file in --model-dir whose index has the digest of the assignment; tensors in the
-// cache directory that an earlier stream left there; ranges streamed from the coordinator, which
-// then go into the cache. A file of the cache is written aside, synced and renamed, and holds the
-// length and hash of its tensor, so a cut or damaged one is noticed and streamed again; a full disk
-// means only that nothing is cached. Calls come from the loop, loading happens on the executor's
-// device thread; every wait has a deadline.
+// order, tensor by tensor: a model file in --model-dir whose index has the digest of the
+// assignment; the cache directory, where an earlier stream left it; ranges streamed from the
+// coordinator, which then go into the cache. A tensor of a file or of the cache is used only if its
+// hash is the coordinator's (weight_sources.hpp). Calls come from the loop, loading happens on the
+// executor's device thread, so that nothing here ever delays a heartbeat; every wait has a
+// deadline.
 #pragma once
 
 #include <filesystem>
@@ -24,6 +24,9 @@ struct WorkerStorageOptions {
     std::vector<std::filesystem::path> model_dirs;
     std::filesystem::path cache_dir;  // empty: no cache
     std::uint64_t memory_bytes = 0;   // an assignment beyond it is refused
+    /// For tests: stands between the weights and the stage, e.g. as a slow disk.
+    std::function<std::unique_ptr<engine::WeightSource>(std::unique_ptr<engine::WeightSource>)>
+        wrap_weights;
 };
 
 class RangeStream;
