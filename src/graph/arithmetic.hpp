@@ -46,11 +46,20 @@
 //             the first block is the running (Top, Sum, Vector); each later one is merged:
 //               new = max(Top, top); a = exp(Top - new); b = exp(top - new)
 //               Sum = fma(sum, b, Sum * a); Vector[c] = fma(vector[c], b, Vector[c] * a); Top = new
-//             out[c] = Vector[c] * (1 / Sum).
+//             out[c] = Vector[c] * (1 / Sum); with a sink s: new = max(Top, s);
+//             a = exp(Top - new); out[c] = Vector[c] * (a / fma(Sum, a, exp(s - new))).
 //             max(a, b) is b > a ? b : a. State is rounded to its type once, by StoreState
 //             (f16: to nearest even, quant/half.hpp), and read back exactly.
 // GatedActivation  silu(gate) * up, gelu_tanh(gate) * up.   SoftCap  cap * tanh(x / cap).
+//             clamped_swish(gate, up).
 // Activate    gelu_erf(x).
+// RoutedExperts  per row; experts and weights by routing.hpp:
+//             softmax    top = max; e[i] = exp(x[i] - top); e[i] / tree_sum(partial),
+//                        partial[i % 16] += e[i], from +0; i counts experts, or chosen ones
+//             sigmoid    1 / (1 + exp(-x));   choice = score + selection bias
+//             then, experts ascending: weight / sum where it normalises (sum += weight, from +0),
+//             * scale. out = fma(y, weight, out) over chosen experts ascending, from +0, where
+//             y = down(f(gate, up)) of the expert, each as a MatMul with its bias.
 // Add, Multiply, Scale  one operation each.
 #pragma once
 
@@ -165,6 +174,17 @@ ARTEL_KERNEL_INLINE float gelu_erf(float x) {
     p = fused_multiply_add(p, t, 0.254829592F);
     const float tail = 0.5F * ((p * t) * exact_exp(-(z * z)));
     return x * (x < 0.0F ? tail : 1.0F - tail);
+}
+
+/// min(gate, 7) * sigmoid(1.702 * that) * (clamp(up, -7, 7) + 1): the gate of gpt-oss.
+ARTEL_KERNEL_INLINE float clamped_swish(float gate, float up) {
+    constexpr float kLimit = 7.0F;
+    constexpr float kAlpha = 1.702F;
+    const float g = gate > kLimit ? kLimit : gate;
+    const float low = up > kLimit ? kLimit : up;
+    const float u = low < -kLimit ? -kLimit : low;
+    const float swish = g / (1.0F + exact_exp(-(kAlpha * g)));
+    return (u + 1.0F) * swish;
 }
 
 /// cap * tanh(x / cap).

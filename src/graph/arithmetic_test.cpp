@@ -200,5 +200,30 @@ TEST(RopeAngles, RotationsAreTheAngles) {
     EXPECT_TRUE(std::isnan(rope_rotation(1e30, 7).cosine));
 }
 
+// gpt-oss: pairs up to 8 keep their frequency, those from 18 on get 1/32 of it.
+TEST(RopeAngles, FollowYarnsRamp) {
+    const YarnRamp ramp = yarn_ramp({.rope_dim = 64, .base = 150000, .original_context = 4096});
+    EXPECT_EQ(ramp.low, 8);
+    EXPECT_EQ(ramp.high, 18);
+    const auto plain = rope_frequencies({.rope_dim = 64, .base = 150000, .ramp = {}}, {});
+    const auto stretched = rope_frequencies(
+        {.rope_dim = 64, .base = 150000, .frequency_scale = 1.0F / 32, .ramp = ramp}, {});
+    EXPECT_EQ(stretched[8], plain[8]);
+    EXPECT_NEAR(stretched[13] / plain[13], (1.0 + 1.0 / 32) / 2, 1e-12);
+    EXPECT_EQ(stretched[18], plain[18] / 32);
+    EXPECT_NEAR(yarn_magnitude(32, 0.1F), 1.3465736F, 1e-6);
+    EXPECT_EQ(rope_rotation(0, 5, 1.25F).cosine, 1.25F);
+}
+
+TEST(GeluErf, KeepsItsErrorBound) {
+    for (int i = -80'000; i <= 80'000; ++i) {
+        const float x = static_cast<float>(i) * 1e-4F;
+        const double exact =
+            0.5 * static_cast<double>(x) * std::erfc(-static_cast<double>(x) / std::sqrt(2.0));
+        const double bound = 2e-7 * std::abs(static_cast<double>(x)) + 1e-7 * std::abs(exact);
+        ASSERT_NEAR(static_cast<double>(gelu_erf(x)), exact, bound) << x;
+    }
+}
+
 }  // namespace
 }  // namespace artel::graph

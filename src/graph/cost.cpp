@@ -100,6 +100,22 @@ struct OpCost {
         return cost;
     }
     Cost operator()(const Activate& op) const { return per_element(op.out, 20); }
+    /// Of experts, as many as rows can have chosen: all different ones for few rows, all for many.
+    Cost operator()(const RoutedExperts& op) const {
+        const std::uint64_t experts = op.routing.expert_count;
+        const std::uint64_t rows = inputs.rows.step;
+        const std::uint64_t chosen = product({rows, op.routing.used_count});
+        const std::uint64_t width = graph.shape(op.x).columns;
+        const std::uint64_t hidden = graph.shape(op.down).columns;
+        std::uint64_t bytes = 0;
+        for (const std::optional<Tensor>& weight :
+             {std::optional(op.gate), std::optional(op.up), std::optional(op.down), op.gate_bias,
+              op.up_bias, op.down_bias})
+            if (weight) bytes = sum(bytes, used_bytes(graph, *weight));
+        return {
+            .weight_bytes = product({bytes / experts, std::min(experts, chosen)}),
+            .flops = product({chosen, sum(product({6, width, hidden}), 20 * hidden + 2 * width)})};
+    }
 };
 
 }  // namespace

@@ -328,6 +328,8 @@ Tensor GraphBuilder::attention(StateSlot slot, Tensor query, const AttentionOpti
                               options.scale, options.softcap));
         return {};
     }
+    const auto& sinks = options.sinks;
+    if (sinks && (!accept(kOp, {*sinks}) || !expect_vector(kOp, *sinks, heads))) return {};
     if (!is_stored_[slot.group][slot.layer]) {
         fail(internal_error("{}: nothing was stored for the layer before", kOp));
         return {};
@@ -335,6 +337,7 @@ Tensor GraphBuilder::attention(StateSlot slot, Tensor query, const AttentionOpti
     const Tensor out =
         new_tensor(TensorKind::Scratch, {RowKind::Step, 0, std::uint64_t{heads} * layer.value_dim});
     graph_.ops.emplace_back(Attention{.query = query,
+                                      .sinks = sinks,
                                       .out = out,
                                       .slot = slot,
                                       .head_count = heads,
@@ -392,6 +395,73 @@ Tensor GraphBuilder::soft_cap(Tensor x, float cap) {
         return {};
     }
     graph_.ops.emplace_back(SoftCap{.x = x, .out = out, .cap = cap});
+    return out;
+}
+
+bool GraphBuilder::expect_routing(const Routing& routing) {
+    const std::uint32_t groups = routing.groups;
+    const bool has_groups = groups > 0 && routing.expert_count % groups == 0 &&
+                            routing.groups_used > 0 && routing.groups_used <= groups;
+    const std::uint64_t reachable =
+        has_groups ? std::uint64_t{routing.expert_count / groups} * routing.groups_used : 0;
+    if (routing.used_count > 0 && routing.used_count <= reachable && std::isfinite(routing.scale))
+        return true;
+    fail(invalid_argument("{} of {} experts in {} of {} groups, scaled by {}: no such choice",
+                          routing.used_count, routing.expert_count, routing.groups_used, groups,
+                          routing.scale));
+    return false;
+}
+
+bool GraphBuilder::expect_experts(Tensor x, Tensor logits, const ExpertsOptions& options) {
+    constexpr std::string_view kOp = "routed_experts";
+    if (!accept(kOp, {x, logits, options.gate, options.up, options.down}) ||
+        !expect_routing(options.routing))
+        return false;
+    const std::uint64_t experts = options.routing.expert_count;
+    const std::uint64_t width = graph_.shape(x).columns;
+    const std::uint64_t hidden = graph_.shape(options.down).columns;
+    const auto has_shape = [&](Tensor tensor, const Shape& shape) {
+        const bool is_weight = graph_.record(tensor).kind == TensorKind::Weight;
+        return expect(
+            graph_.shape(tensor) == shape && is_weight == (shape.row_kind == RowKind::Fixed), kOp,
+            to_string(shape), tensor);
+    };
+    const auto has_bias = [&](const std::optional<Tensor>& bias, std::uint64_t columns) {
+        return !bias ||
+               (accept(kOp, {*bias}) && has_shape(*bias, {RowKind::Fixed, experts, columns}) &&
+                expect(graph_.weight(*bias).format == quant::FormatId::F32, kOp, "F32 rows",
+                       *bias));
+    };
+    const auto& bias = options.selection_bias;
+    if (bias && (!accept(kOp, {*bias}) || !expect_vector(kOp, *bias, experts))) return false;
+    return has_shape(x, {RowKind::Step, 0, width}) &&
+           has_shape(logits, {RowKind::Step, 0, experts}) &&
+           has_shape(options.gate, {RowKind::Fixed, experts * hidden, width}) &&
+           has_shape(options.up, {RowKind::Fixed, experts * hidden, width}) &&
+           has_shape(options.down, {RowKind::Fixed, experts * width, hidden}) &&
+           has_bias(options.gate_bias, hidden) && has_bias(options.up_bias, hidden) &&
+           has_bias(options.down_bias, width);
+}
+
+Tensor GraphBuilder::routed_experts(Tensor x, Tensor logits, const ExpertsOptions& options) {
+    if (!expect_experts(x, logits, options)) return {};
+    const std::uint64_t width = graph_.shape(x).columns;
+    const std::uint64_t hidden = graph_.shape(options.down).columns;
+    const Tensor out = new_tensor(TensorKind::Scratch, {RowKind::Step, 0, width});
+    const Tensor room = new_tensor(TensorKind::Scratch, {RowKind::Step, 0, width + 2 * hidden});
+    graph_.ops.emplace_back(RoutedExperts{.x = x,
+                                          .logits = logits,
+                                          .selection_bias = options.selection_bias,
+                                          .gate = options.gate,
+                                          .up = options.up,
+                                          .down = options.down,
+                                          .gate_bias = options.gate_bias,
+                                          .up_bias = options.up_bias,
+                                          .down_bias = options.down_bias,
+                                          .out = out,
+                                          .room = room,
+                                          .routing = options.routing,
+                                          .kind = options.kind});
     return out;
 }
 

@@ -54,6 +54,15 @@ struct AttentionOptions {
     std::uint32_t head_count = 0;
     float scale = 1;
     float softcap = 0;
+    std::optional<Tensor> sinks = std::nullopt;
+};
+
+struct ExpertsOptions {
+    std::optional<Tensor> selection_bias;
+    Tensor gate, up, down;
+    std::optional<Tensor> gate_bias, up_bias, down_bias;
+    Routing routing = {};
+    GateKind kind = GateKind::Silu;
 };
 
 class GraphBuilder {
@@ -87,6 +96,8 @@ class GraphBuilder {
     Tensor scale(Tensor x, float factor);
     Tensor gated_activation(GateKind kind, Tensor gate, Tensor up);
     Tensor activate(ActivationKind kind, Tensor x);
+    /// `logits`: the router's, of each row. Shapes are those of RoutedExperts.
+    Tensor routed_experts(Tensor x, Tensor logits, const ExpertsOptions& options);
     Tensor select_rows(Tensor x);
     Tensor soft_cap(Tensor x, float cap);
     /// Marks a computed value as one that run() gives back.
@@ -102,6 +113,8 @@ class GraphBuilder {
   private:
     bool accept(std::string_view op, std::initializer_list<Tensor> tensors);
     bool expect(bool holds, std::string_view op, std::string_view rule, Tensor x);
+    bool expect_routing(const Routing& routing);
+    bool expect_experts(Tensor x, Tensor logits, const ExpertsOptions& options);
     bool expect_vector(std::string_view op, Tensor x, std::uint64_t columns);
     bool expect_epsilon(std::string_view op, float epsilon);
     bool expect_slot(std::string_view op, StateSlot slot);

@@ -38,11 +38,12 @@ Result<std::vector<Lifetime>> lifetimes(const Graph& graph, const RowCounts& row
         for (const Tensor read : used.reads)
             if (read.is_valid() && graph.record(read).kind == TensorKind::Scratch)
                 all[place[read.index]].last_op = i;
-        if (!used.writes.is_valid() || graph.record(used.writes).kind != TensorKind::Scratch)
-            continue;
-        ARTEL_ASSIGN(const std::uint64_t bytes, tensor_bytes(graph.shape(used.writes), rows));
-        place[used.writes.index] = all.size();
-        all.push_back({used.writes.index, bytes, i, i});
+        for (const Tensor written : {used.writes, used.room}) {
+            if (!written.is_valid() || graph.record(written).kind != TensorKind::Scratch) continue;
+            ARTEL_ASSIGN(const std::uint64_t bytes, tensor_bytes(graph.shape(written), rows));
+            place[written.index] = all.size();
+            all.push_back({written.index, bytes, i, i});
+        }
     }
     return all;
 }

@@ -33,6 +33,7 @@ std::string_view op_name(const Op& op) {
         [](const SoftCap&) { return "SoftCap"; },
         [](const LayerNorm&) { return "LayerNorm"; },
         [](const Activate&) { return "Activate"; },
+        [](const RoutedExperts&) { return "RoutedExperts"; },
     };
     return std::visit(kName, op);
 }
@@ -40,46 +41,55 @@ std::string_view op_name(const Op& op) {
 OpTensors op_tensors(const Op& op) {
     constexpr Overloaded kTensors{
         [](const EmbedRows& o) -> OpTensors {
-            return {{o.weight}, o.out};
+            return {{o.weight}, o.out, {}};
         },
         [](const RmsNorm& o) -> OpTensors {
-            return {{o.x, o.weight}, o.out};
+            return {{o.x, o.weight}, o.out, {}};
         },
         [](const MatMul& o) -> OpTensors {
-            return {{o.x, o.weight, o.scale.value_or(Tensor{}), o.bias.value_or(Tensor{})}, o.out};
+            return {
+                {o.x, o.weight, o.scale.value_or(Tensor{}), o.bias.value_or(Tensor{})}, o.out, {}};
         },
         [](const Rope& o) -> OpTensors {
-            return {{o.x, o.factors.value_or(Tensor{})}, o.out};
+            return {{o.x, o.factors.value_or(Tensor{})}, o.out, {}};
         },
         [](const StoreState& o) -> OpTensors {
-            return {{o.keys, o.values}, {}};
+            return {{o.keys, o.values}, {}, {}};
         },
         [](const Attention& o) -> OpTensors {
-            return {{o.query}, o.out};
+            return {{o.query, o.sinks.value_or(Tensor{})}, o.out, {}};
         },
         [](const Add& o) -> OpTensors {
-            return {{o.a, o.b}, o.out};
+            return {{o.a, o.b}, o.out, {}};
         },
         [](const Multiply& o) -> OpTensors {
-            return {{o.a, o.b}, o.out};
+            return {{o.a, o.b}, o.out, {}};
         },
         [](const Scale& o) -> OpTensors {
-            return {{o.x}, o.out};
+            return {{o.x}, o.out, {}};
         },
         [](const GatedActivation& o) -> OpTensors {
-            return {{o.gate, o.up}, o.out};
+            return {{o.gate, o.up}, o.out, {}};
         },
         [](const SelectRows& o) -> OpTensors {
-            return {{o.x}, o.out};
+            return {{o.x}, o.out, {}};
         },
         [](const SoftCap& o) -> OpTensors {
-            return {{o.x}, o.out};
+            return {{o.x}, o.out, {}};
         },
         [](const LayerNorm& o) -> OpTensors {
-            return {{o.x, o.weight, o.bias.value_or(Tensor{})}, o.out};
+            return {{o.x, o.weight, o.bias.value_or(Tensor{})}, o.out, {}};
         },
         [](const Activate& o) -> OpTensors {
-            return {{o.x}, o.out};
+            return {{o.x}, o.out, {}};
+        },
+        [](const RoutedExperts& o) -> OpTensors {
+            constexpr Tensor kNone;
+            return {{o.x, o.logits, o.selection_bias.value_or(kNone), o.gate, o.up, o.down,
+                     o.gate_bias.value_or(kNone), o.up_bias.value_or(kNone),
+                     o.down_bias.value_or(kNone)},
+                    o.out,
+                    o.room};
         },
     };
     return std::visit(kTensors, op);

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "graph/rope_angles.hpp"
+#include "graph/routing.hpp"
 #include "graph/tensor.hpp"
 
 namespace artel::graph {
@@ -99,10 +100,12 @@ struct StoreState {
 /// out = softmax(scale * query * keys^T) * values, for each row and head over the positions that
 /// the row sees: its own and those before, the last `window` of them where window > 0. Keys and
 /// values come from the pages alone, so the rows' own were stored before. Query heads share kv
-/// heads in runs of head_count / kv_head_count.
+/// heads in runs of head_count / kv_head_count. A sink is one more score of the head, without a
+/// value: it takes its part of the softmax (gpt-oss, arXiv 2309.17453).
 struct Attention {
-    Tensor query;  // (R, head_count * key_dim)
-    Tensor out;    // (R, head_count * value_dim)
+    Tensor query;                 // (R, head_count * key_dim)
+    std::optional<Tensor> sinks;  // (1, head_count) F32
+    Tensor out;                   // (R, head_count * value_dim)
     StateSlot slot;
     std::uint32_t head_count = 0;
     float scale = 1;
@@ -126,7 +129,11 @@ struct Scale {
     float factor = 1;
 };
 
-enum class GateKind : std::uint8_t { Silu, GeluTanh };
+enum class GateKind : std::uint8_t {
+    Silu,
+    GeluTanh,
+    ClampedSwish  // gpt-oss: both clamped to 7, swish of 1.702 times the gate, up + 1
+};
 
 /// out = f(gate) * up.
 struct GatedActivation {
@@ -154,16 +161,36 @@ struct SoftCap {
     float cap = 1;
 };
 
-using Op = std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply,
-                        Scale, GatedActivation, SelectRows, SoftCap, LayerNorm, Activate>;
+/// out = sum over the experts that a row chose by its logits, of weight * down(f(gate(x)) * up(x)).
+/// The matrices of all experts follow each other in one weight.
+struct RoutedExperts {
+    Tensor x;                              // (R, width)
+    Tensor logits;                         // (R, experts)
+    std::optional<Tensor> selection_bias;  // (1, experts) F32
+    Tensor gate;                           // (experts * hidden, width)
+    Tensor up;                             // (experts * hidden, width)
+    Tensor down;                           // (experts * width, hidden)
+    std::optional<Tensor> gate_bias;       // (experts, hidden) F32
+    std::optional<Tensor> up_bias;         // (experts, hidden) F32
+    std::optional<Tensor> down_bias;       // (experts, width) F32
+    Tensor out;                            // (R, width)
+    Tensor room;                           // (R, width + 2 * hidden): anything, while it runs
+    Routing routing;
+    GateKind kind = GateKind::Silu;
+};
+
+using Op =
+    std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply, Scale,
+                 GatedActivation, SelectRows, SoftCap, LayerNorm, Activate, RoutedExperts>;
 
 /// "RmsNorm", ...: for messages and traces.
 std::string_view op_name(const Op& op);
 
 /// What an op reads and writes, for the memory plan and for passes. Unused places are invalid.
 struct OpTensors {
-    Tensor reads[4];
+    Tensor reads[10];
     Tensor writes;  // at most one
+    Tensor room;    // scratch of the op's own
 };
 OpTensors op_tensors(const Op& op);
 

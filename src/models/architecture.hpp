@@ -87,6 +87,9 @@ Architecture gemma2_architecture();
 Architecture phi3_architecture();
 Architecture olmo2_architecture();
 Architecture falcon_architecture();
+Architecture qwen3moe_architecture();
+Architecture gpt_oss_architecture();
+Architecture glm4moe_architecture();
 
 /// All architectures of this build.
 std::span<const Architecture> all_architectures();

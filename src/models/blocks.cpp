@@ -11,6 +11,15 @@ namespace artel::models {
 using graph::GraphBuilder;
 using graph::Tensor;
 
+void leave_out_predictors(ConfigReader& reader, ModelShape& shape) {
+    const std::uint32_t predictors = reader.count_or_none("nextn_predict_layers");
+    reader.expect(predictors < shape.layer_count,
+                  invalid_argument("{} is {}, expected below {}, which is {}",
+                                   reader.key("nextn_predict_layers"), predictors,
+                                   reader.key("block_count"), shape.layer_count));
+    if (predictors < shape.layer_count) shape.layer_count -= predictors;
+}
+
 HeadShape read_heads(ConfigReader& reader, std::uint32_t width) {
     const std::string head_key = reader.key("attention.head_count");
     const std::string kv_key = reader.key("attention.head_count_kv");
@@ -88,13 +97,81 @@ Tensor norm(GraphBuilder& g, const std::string& name, Tensor x, std::uint64_t wi
     return g.rms_norm(x, g.vector(name, width), epsilon);
 }
 
+namespace {
+
+/// down(f(gate(x)) * up(x)) by ffn_gate, ffn_up and ffn_down, each followed by `suffix`.
+Tensor gated(GraphBuilder& g, std::uint32_t layer, Tensor x, std::uint64_t hidden,
+             graph::GateKind kind, const std::string& suffix) {
+    const std::uint64_t width = g.shape(x).columns;
+    const Tensor gate = linear(g, layer_tensor(layer, "ffn_gate" + suffix), x, hidden);
+    const Tensor up = linear(g, layer_tensor(layer, "ffn_up" + suffix), x, hidden);  // (R, hidden)
+    const Tensor gated = g.gated_activation(kind, gate, up);                         // (R, hidden)
+    return linear(g, layer_tensor(layer, "ffn_down" + suffix), gated, width);        // (R, width)
+}
+
+}  // namespace
+
 Tensor gated_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, std::uint64_t hidden,
                  graph::GateKind kind) {
+    return gated(g, layer, x, hidden, kind, "");
+}
+
+MoeSettings read_moe(ConfigReader& reader) {
+    MoeSettings moe;
+    moe.hidden = reader.count("expert_feed_forward_length");
+    moe.routing.expert_count = reader.count("expert_count");
+    moe.routing.used_count = reader.count("expert_used_count");
+    reader.expect(moe.routing.used_count <= moe.routing.expert_count,
+                  invalid_argument("{} is {}, expected at most {}, which is {}",
+                                   reader.key("expert_used_count"), moe.routing.used_count,
+                                   reader.key("expert_count"), moe.routing.expert_count));
+    return moe;
+}
+
+void read_routing(ConfigReader& reader, graph::Routing& routing) {
+    constexpr std::uint32_t kSoftmax = 1;  // values of the key in GGUF
+    constexpr std::uint32_t kSigmoid = 2;
+    const std::uint32_t kind = reader.count_or_none("expert_gating_func");
+    reader.expect(kind <= kSigmoid,
+                  unimplemented("{} is {}, and this build knows 1 (softmax) and 2 (sigmoid)",
+                                reader.key("expert_gating_func"), kind));
+    if (kind == kSoftmax) routing.score = graph::ExpertScore::Softmax;
+    if (kind == kSigmoid) routing.score = graph::ExpertScore::Sigmoid;
+    routing.groups = std::max(1U, reader.count_or_none("expert_group_count"));
+    routing.groups_used = std::max(1U, reader.count_or_none("expert_group_used_count"));
+    routing.normalises = reader.flag_or("expert_weights_norm", false);
+    routing.scale = reader.positive_or_none("expert_weights_scale");
+    if (routing.scale == 0) routing.scale = 1;  // as files say that there is none
+}
+
+Tensor routed_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, const MoeSettings& moe) {
     const std::uint64_t width = g.shape(x).columns;
-    const Tensor gate = linear(g, layer_tensor(layer, "ffn_gate"), x, hidden);  // (R, hidden)
-    const Tensor up = linear(g, layer_tensor(layer, "ffn_up"), x, hidden);      // (R, hidden)
-    const Tensor gated = g.gated_activation(kind, gate, up);                    // (R, hidden)
-    return linear(g, layer_tensor(layer, "ffn_down"), gated, width);            // (R, width)
+    const std::uint64_t hidden = moe.hidden;
+    const std::uint64_t experts = moe.routing.expert_count;
+    const auto matrix = [&](const char* name, std::uint64_t rows, std::uint64_t columns) {
+        return g.weight(layer_tensor(layer, name), experts * rows, columns);
+    };
+    const auto bias = [&](const char* name, std::uint64_t columns) {
+        const std::string full = layer_tensor(layer, name);
+        return g.has_weight(full) ? std::optional(g.weight(full, experts, columns)) : std::nullopt;
+    };
+    graph::ExpertsOptions options;
+    const std::string selection = layer_tensor(layer, "exp_probs_b.bias");
+    if (g.has_weight(selection)) options.selection_bias = g.vector(selection, experts);
+    options.gate = matrix("ffn_gate_exps.weight", hidden, width);
+    options.up = matrix("ffn_up_exps.weight", hidden, width);
+    options.down = matrix("ffn_down_exps.weight", width, hidden);
+    options.gate_bias = bias("ffn_gate_exps.bias", hidden);
+    options.up_bias = bias("ffn_up_exps.bias", hidden);
+    options.down_bias = bias("ffn_down_exps.bias", width);
+    options.routing = moe.routing;
+    options.kind = moe.kind;
+    const Tensor logits = linear(g, layer_tensor(layer, "ffn_gate_inp"), x, experts);  // (R, E)
+    return g.routed_experts(x, logits, options);                                       // (R, width)
+}
+
+Tensor shared_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, std::uint64_t hidden) {
+    return gated(g, layer, x, hidden, graph::GateKind::Silu, "_shexp");
 }
 
 HeadRows project_heads(GraphBuilder& g, std::uint32_t layer, const HeadShape& heads, Tensor x) {
@@ -153,9 +230,11 @@ Tensor attend(GraphBuilder& g, const HeadShape& heads, const HeadRows& rows,
     g.store_state(slot, rows.keys, rows.values);
     const float scale =
         options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(heads.key_dim));
-    return g.attention(
-        slot, rows.query,
-        {.head_count = heads.head_count, .scale = scale, .softcap = options.softcap});
+    return g.attention(slot, rows.query,
+                       {.head_count = heads.head_count,
+                        .scale = scale,
+                        .softcap = options.softcap,
+                        .sinks = options.sinks});
 }
 
 Tensor embed(GraphBuilder& g, const ModelShape& shape, float scale) {

@@ -16,6 +16,10 @@
 
 namespace artel::models {
 
+/// Takes the blocks that predict further tokens (nextn_predict_layers, the last of block_count) out
+/// of the layers: nothing in them takes part in the answer.
+void leave_out_predictors(ConfigReader& reader, ModelShape& shape);
+
 /// Query heads share key-value heads in runs of head_count / kv_head_count.
 struct HeadShape {
     std::uint32_t head_count = 0;
@@ -64,6 +68,25 @@ graph::Tensor norm(graph::GraphBuilder& g, const std::string& name, graph::Tenso
 graph::Tensor gated_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
                         std::uint64_t hidden, graph::GateKind kind);
 
+/// Routed experts, of which each row uses some.
+struct MoeSettings {
+    graph::Routing routing;
+    std::uint32_t hidden = 0;  // columns between the matrices of one expert
+    graph::GateKind kind = graph::GateKind::Silu;
+};
+/// Reads expert_count, expert_used_count and expert_feed_forward_length; the architecture says the
+/// rest of the routing, or takes it from the file by read_routing.
+MoeSettings read_moe(ConfigReader& reader);
+/// Reads expert_gating_func, expert_group_count, expert_group_used_count, expert_weights_norm and
+/// expert_weights_scale. A file without the first leaves the kind of score as it is.
+void read_routing(ConfigReader& reader, graph::Routing& routing);
+/// Routed by ffn_gate_inp and, where the file has it, exp_probs_b. (R, width) -> (R, width)
+graph::Tensor routed_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
+                         const MoeSettings& moe);
+/// The expert that every row uses: ffn_gate_shexp and so on. (R, width) -> (R, width)
+graph::Tensor shared_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
+                         std::uint64_t hidden);
+
 /// Query, keys and values of the rows of a step:
 /// (R, heads * key_dim), (R, kv_heads * key_dim), (R, kv_heads * value_dim)
 struct HeadRows {
@@ -89,6 +112,7 @@ struct AttendOptions {
     std::uint32_t group = 0;
     float scale = 0;    // 0: 1 / sqrt(key_dim)
     float softcap = 0;  // 0: none
+    std::optional<graph::Tensor> sinks = std::nullopt;
 };
 /// Keeps keys and values in the state group and attends to all of it that the row sees.
 /// -> (R, heads * value_dim)

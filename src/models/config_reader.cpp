@@ -71,6 +71,10 @@ float ConfigReader::positive_or_none(std::string_view name) {
     return found && *found == 0 ? 0 : positive_or(name, 0);
 }
 
+bool ConfigReader::flag_or(std::string_view name, bool fallback) {
+    return find<bool>(name).value_or(fallback);
+}
+
 std::string_view ConfigReader::text_or_empty(std::string_view name) {
     return find<std::string_view>(name).value_or(std::string_view());
 }

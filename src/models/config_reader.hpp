@@ -34,6 +34,7 @@ class ConfigReader {
     float positive_or(std::string_view name, float fallback);
     /// Finite numbers of at least 0, with 0 for "absent or none".
     float positive_or_none(std::string_view name);
+    bool flag_or(std::string_view name, bool fallback);
     /// Empty where absent.
     std::string_view text_or_empty(std::string_view name);
     bool has(std::string_view name) const { return metadata_.has(key(name)); }

@@ -164,8 +164,10 @@ TEST(Llama, RefusesNumbersThatAreNone) {
             << value;
     EXPECT_THAT(refusal([](File& file) { file.numbers.clear(); }),
                 HasSubstr("llama.attention.layer_norm_rms_epsilon is missing"));
+    EXPECT_THAT(refusal([](File& file) { file.texts["rope.scaling.type"] = "dynamic"; }),
+                HasSubstr("rope.scaling.type is \"dynamic\""));
     EXPECT_THAT(refusal([](File& file) { file.texts["rope.scaling.type"] = "yarn"; }),
-                HasSubstr("rope.scaling.type is \"yarn\""));
+                HasSubstr("llama.rope.scaling.factor is missing"));
 }
 
 TEST(Llama, RefusesTensorsByTheirName) {

@@ -7,10 +7,21 @@
 namespace artel::models {
 
 std::span<const Architecture> all_architectures() {
+    // clang-format off
     static const std::array architectures{
-        llama_architecture(),  gemma3_architecture(), qwen2_architecture(), qwen3_architecture(),
-        gemma2_architecture(), phi3_architecture(),   olmo2_architecture(), falcon_architecture(),
+        llama_architecture(),
+        gemma3_architecture(),
+        qwen2_architecture(),
+        qwen3_architecture(),
+        gemma2_architecture(),
+        phi3_architecture(),
+        olmo2_architecture(),
+        falcon_architecture(),
+        qwen3moe_architecture(),
+        gpt_oss_architecture(),
+        glm4moe_architecture(),
     };
+    // clang-format on
     return architectures;
 }
 

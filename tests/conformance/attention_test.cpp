@@ -21,17 +21,19 @@ struct AttentionCase {
     std::uint32_t heads;
     std::uint32_t window;  // 0: paged
     float softcap;
+    bool has_sinks = false;
 };
 constexpr AttentionCase kCases[] = {
     {"plain", {1, 64, 64}, 1, 0, 0},       {"shared", {3, 64, 64}, 9, 0, 0},
     {"odd", {2, 20, 12}, 6, 0, 0},         {"window1", {1, 8, 8}, 2, 1, 0},
     {"window20", {2, 16, 24}, 4, 20, 0},   {"window64", {1, 32, 32}, 1, 64, 0},
     {"window100", {1, 32, 32}, 4, 100, 0}, {"capped", {1, 40, 40}, 2, 0, 5},
+    {"sinks", {2, 32, 32}, 6, 0, 0, true}, {"sinks_window", {1, 16, 16}, 4, 20, 0, true},
 };
 
 /// Two layers, so that a page has more than one part.
-graph::Graph attention_graph(const AttentionCase& c, graph::StateType type) {
-    const TestWeights weights(0);
+graph::Graph attention_graph(const AttentionCase& c, const TestWeights& weights,
+                             graph::StateType type) {
     const graph::StateGroupSpec group{
         .kind = c.window > 0 ? graph::StateKind::Windowed : graph::StateKind::Paged,
         .window = c.window};
@@ -40,9 +42,10 @@ graph::Graph attention_graph(const AttentionCase& c, graph::StateType type) {
         const Tensor query = g.input(std::uint64_t{c.heads} * c.layer.key_dim);
         const Tensor keys = g.input(std::uint64_t{c.layer.kv_head_count} * c.layer.key_dim);
         const Tensor values = g.input(std::uint64_t{c.layer.kv_head_count} * c.layer.value_dim);
-        const graph::AttentionOptions options{.head_count = c.heads,
-                                              .scale = 1 / std::sqrt(float(c.layer.key_dim)),
-                                              .softcap = c.softcap};
+        graph::AttentionOptions options{.head_count = c.heads,
+                                        .scale = 1 / std::sqrt(float(c.layer.key_dim)),
+                                        .softcap = c.softcap};
+        if (c.has_sinks) options.sinks = g.vector("sinks", c.heads);
         for (int layer = 0; layer < 2; ++layer) {
             const graph::StateSlot slot = g.add_layer_state(1, c.layer);
             g.store_state(slot, layer == 0 ? keys : g.scale(keys, -1), values);
@@ -83,8 +86,9 @@ class AttentionOverPages : public testing::TestWithParam<Param> {};
 
 TEST_P(AttentionOverPages, IsTheReferences) {
     const auto& [subject, type, c] = GetParam();
-    const graph::Graph graph = attention_graph(c, type);
-    const TestWeights weights(0);
+    TestWeights weights(0);
+    weights.add_vector("sinks", c.heads);
+    const graph::Graph graph = attention_graph(c, weights, type);
     Session reference(reference_subject(), graph, weights);
     Session session(subject, graph, weights);
     struct Part {

@@ -176,6 +176,7 @@ TEST(OpPaths, HaveOneAnswer) {
         SCOPED_TRACE(columns);
         TestWeights weights(61);
         weights.add_vector("norm", columns);
+        weights.add_vector("bias", columns);
         const graph::Graph graph = build_graph(weights, [&](GraphBuilder& g) {
             const Tensor a = g.input(columns);
             const Tensor b = g.input(columns);
@@ -186,6 +187,10 @@ TEST(OpPaths, HaveOneAnswer) {
             g.output(g.soft_cap(a, 5.0F));
             g.output(g.gated_activation(graph::GateKind::Silu, a, b));
             g.output(g.gated_activation(graph::GateKind::GeluTanh, a, b));
+            g.output(g.gated_activation(graph::GateKind::ClampedSwish, a, b));
+            g.output(g.activate(graph::ActivationKind::GeluErf, a));
+            g.output(g.layer_norm(a, g.vector("norm", columns), std::nullopt, 1e-6F));
+            g.output(g.layer_norm(b, g.vector("norm", columns), g.vector("bias", columns), 1e-6F));
         });
         Random random(62);
         TestStep step = TestStep::run_of(0, 37);

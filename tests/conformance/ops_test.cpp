@@ -53,6 +53,45 @@ TEST_P(Ops, RmsNorm) {
     }
 }
 
+TEST_P(Ops, LayerNorm) {
+    for (const std::uint64_t width : {1U, 7U, 16U, 100U, 576U, 641U})
+        for (const bool has_bias : {false, true}) {
+            SCOPED_TRACE(width);
+            TestWeights weights(width);
+            weights.add_vector("norm", width);
+            weights.add_vector("bias", width);
+            const graph::Graph graph = build_graph(weights, [&](GraphBuilder& g) {
+                const Tensor x = g.input(width);
+                std::optional<Tensor> bias;
+                if (has_bias) bias = g.vector("bias", width);
+                g.output(g.layer_norm(x, g.vector("norm", width), bias, 1e-5F));
+            });
+            Random random(1);
+            TestStep step = TestStep::run_of(0, 5);
+            step.inputs = {random_floats(random, 5 * width)};
+            for (std::size_t k = 0; k < width; ++k) step.inputs[0][k] = 0.25F;  // no variance
+            compare(graph, weights, step, [](std::size_t, float expected) { return expected + 3; });
+        }
+}
+
+TEST_P(Ops, GeluErf) {
+    constexpr std::size_t kColumns = 999;
+    const TestWeights weights(0);
+    const graph::Graph graph = build_graph(weights, [&](GraphBuilder& g) {
+        g.output(g.activate(graph::ActivationKind::GeluErf, g.input(kColumns)));
+    });
+    TestStep step = TestStep::run_of(0, 2);
+    step.inputs = {{}};
+    for (std::size_t i = 0; i < 2 * kColumns; ++i) {
+        const float x = static_cast<float>(i % kColumns) / 499 - 1;
+        step.inputs[0].push_back(i < kColumns ? 6 * x : 200 * x);
+    }
+    // P(x) is within 2e-7.
+    compare(graph, weights, step, [&](std::size_t k, float expected) {
+        return expected + 0.02F * std::abs(step.inputs[0][k]);
+    });
+}
+
 TEST_P(Ops, Rope) {
     struct Shape {
         std::uint32_t heads, head_dim, rope_dim;

@@ -78,8 +78,16 @@ TEST_P(DryRun, AnnouncesTheTensorsAndBytesThatAStageLoads) {
     }
 }
 
+std::vector<std::string> architecture_names() {
+    std::vector<std::string> names;
+    for (const Architecture& architecture : all_architectures())
+        names.emplace_back(architecture.name);
+    return names;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, DryRun,
-                         testing::Combine(testing::Values("llama", "gemma3"), testing::Bool()));
+                         testing::Combine(testing::ValuesIn(architecture_names()),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace artel::models

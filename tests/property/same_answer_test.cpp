@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -196,7 +197,10 @@ INSTANTIATE_TEST_SUITE_P(All, SameAnswer,
                          testing::Combine(testing::ValuesIn(architecture_names()),
                                           testing::ValuesIn(backend_names())),
                          [](const auto& test) {
-                             return std::get<0>(test.param) + "_" + std::get<1>(test.param);
+                             std::string name =
+                                 std::get<0>(test.param) + "_" + std::get<1>(test.param);
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
                          });
 
 }  // namespace

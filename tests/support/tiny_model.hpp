@@ -23,9 +23,12 @@ struct TinyShape {
     std::uint32_t ffn_width = 64;
     std::uint32_t vocabulary = 96;
     std::uint32_t context = 512;
-    std::uint32_t window = 96;         // gemma3 only
+    std::uint32_t window = 96;         // of architectures that have one
     std::uint32_t window_pattern = 2;  // gemma3 only: of so many layers the last is a full one
-    bool has_own_head = true;          // else the head is the embedding
+    std::uint32_t experts = 6;         // of architectures that have some
+    std::uint32_t experts_used = 2;
+    std::uint32_t expert_width = 32;
+    bool has_own_head = true;  // else the head is the embedding
     std::uint64_t seed = 1;
 };
 

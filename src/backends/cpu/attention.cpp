@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/arithmetic.hpp"
 #include "quant/half.hpp"
 
 namespace artel::cpu {
@@ -38,6 +39,14 @@ void store_row(const LayerPages& layer, std::uint32_t page, std::uint32_t offset
     }
 }
 
+/// What the sum of weighted values is multiplied by.
+float final_factor(const AttentionState& state, const float* sink) {
+    if (sink == nullptr) return 1.0F / state.sum;
+    const float top = *sink > state.top ? *sink : state.top;
+    const float kept = graph::exact_exp(state.top - top);
+    return kept / graph::fused_multiply_add(state.sum, kept, graph::exact_exp(*sink - top));
+}
+
 /// All query heads of one kv head, for one row.
 void attend_row(const Kernels& kernels, const AttentionWork& work, const graph::PageTable& table,
                 std::uint32_t position, std::uint32_t kv_head, const float* query, float* out,
@@ -70,8 +79,11 @@ void attend_row(const Kernels& kernels, const AttentionWork& work, const graph::
                 attend(block, query + std::size_t{begin + h} * state.key_dim, room, states[h]);
         }
         for (std::uint32_t h = 0; h < count; ++h)
-            kernels.scale(states[h].vector, 1.0F / states[h].sum, state.value_dim,
-                          states[h].vector);
+            kernels.scale(states[h].vector,
+                          final_factor(states[h], work.sinks == nullptr
+                                                      ? nullptr
+                                                      : work.sinks + kv_head * heads + begin + h),
+                          state.value_dim, states[h].vector);
     }
 }
 

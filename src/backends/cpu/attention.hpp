@@ -36,6 +36,7 @@ void store_state(ThreadPool& pool, const LayerPages& layer, const graph::Graph& 
 struct AttentionWork {
     const LayerPages* layer = nullptr;
     const float* query = nullptr;  // (R, head_count * key_dim)
+    const float* sinks = nullptr;  // (head_count), or null
     float* out = nullptr;          // (R, head_count * value_dim)
     float* room = nullptr;         // (threads, value_dim)
     std::uint32_t head_count = 0;

@@ -124,19 +124,27 @@ Error CpuGraph::allocate_scratch(std::uint32_t threads) {
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) place_[graph_.outputs[i].index] = i;
     std::uint64_t pieces = 0;
     std::size_t value_dim = 0;
-    for (const graph::Op& op : graph_.ops)
-        if (const auto* matmul = std::get_if<graph::MatMul>(&op))
-            if (matmul->activations == graph::Activations::I8x32) {
-                const graph::Shape& shape = graph_.shape(matmul->x);
-                pieces = std::max(
-                    pieces, graph::row_count(shape, rows_max_) * (shape.columns / kPieceColumns));
-            }
+    for (const graph::Op& op : graph_.ops) pieces = std::max(pieces, piece_count(op));
     for (const auto& group : graph_.groups)
         for (const auto& layer : group.layers)
             value_dim = std::max<std::size_t>(value_dim, layer.value_dim);
     ARTEL_ASSIGN(rounded_, CpuBuffer::create(pieces * sizeof(RoundedPiece)));
     attention_room_.resize(threads * value_dim);
     return ok();
+}
+
+/// Rounded pieces of activations that an op needs at once.
+std::uint64_t CpuGraph::piece_count(const graph::Op& op) const {
+    const auto pieces = [&](graph::Tensor x, std::uint64_t columns) {
+        return graph::row_count(graph_.shape(x), rows_max_) * (columns / kPieceColumns);
+    };
+    if (const auto* matmul = std::get_if<graph::MatMul>(&op))
+        if (matmul->activations == graph::Activations::I8x32)
+            return pieces(matmul->x, graph_.shape(matmul->x).columns);
+    if (const auto* experts = std::get_if<graph::RoutedExperts>(&op))
+        return pieces(experts->x, std::max(graph_.shape(experts->x).columns,
+                                           graph_.shape(experts->down).columns));
+    return 0;
 }
 
 void CpuGraph::number_rope_tables() {
@@ -203,6 +211,10 @@ WeightRows CpuGraph::weight_rows(graph::Tensor weight) const {
             .first_row = record.first_row,
             .count = record.shape.rows,
             .columns = record.shape.columns};
+}
+
+WeightRows CpuGraph::weight_rows(const std::optional<graph::Tensor>& weight) const {
+    return weight ? weight_rows(*weight) : WeightRows{};
 }
 
 void CpuGraph::compute(const Step& step, const graph::EmbedRows& op) {
@@ -297,6 +309,7 @@ void CpuGraph::compute(const Step& step, const graph::Attention& op) {
     attention(step.kernels, step.pool,
               {.layer = &layers_[op.slot.group][op.slot.layer],
                .query = read(step, op.query),
+               .sinks = vector_of(op.sinks),
                .out = data(step, op.out),
                .room = attention_room_.data(),
                .head_count = op.head_count,
@@ -336,8 +349,7 @@ void CpuGraph::compute(const Step& step, const graph::GatedActivation& op) {
     const float* gate = read(step, op.gate);
     const float* up = read(step, op.up);
     float* out = data(step, op.out);
-    const auto kernel =
-        op.kind == graph::GateKind::Silu ? step.kernels.silu_gate : step.kernels.gelu_gate;
+    const GateKernel kernel = gate_kernel(step.kernels, op.kind);
     for_chunks(step.pool, count_of(step, op.out), [&](std::size_t first, std::size_t count) {
         kernel(gate + first, up + first, count, out + first);
     });
@@ -378,6 +390,26 @@ void CpuGraph::compute(const Step& step, const graph::Activate& op) {
     for_chunks(step.pool, count_of(step, op.out), [&](std::size_t first, std::size_t count) {
         step.kernels.gelu_erf(x + first, count, out + first);
     });
+}
+
+void CpuGraph::compute(const Step& step, const graph::RoutedExperts& op) {
+    rounded_tensor_ = {};  // its pieces are overwritten
+    routed_experts(step.kernels, step.pool,
+                   {.op = &op,
+                    .x = read(step, op.x),
+                    .logits = read(step, op.logits),
+                    .selection_bias = vector_of(op.selection_bias),
+                    .gate = weight_rows(op.gate),
+                    .up = weight_rows(op.up),
+                    .down = weight_rows(op.down),
+                    .gate_bias = weight_rows(op.gate_bias),
+                    .up_bias = weight_rows(op.up_bias),
+                    .down_bias = weight_rows(op.down_bias),
+                    .room = data(step, op.room),
+                    .pieces = reinterpret_cast<RoundedPiece*>(rounded_->data()),
+                    .out = data(step, op.out),
+                    .rows = step.rows.step},
+                   experts_room_);
 }
 
 }  // namespace artel::cpu

@@ -11,6 +11,7 @@
 
 #include "backends/backend.hpp"
 #include "backends/cpu/attention.hpp"
+#include "backends/cpu/experts.hpp"
 #include "backends/cpu/kernels.hpp"
 #include "backends/cpu/matmul.hpp"
 #include "backends/cpu/memory.hpp"
@@ -67,6 +68,8 @@ class CpuGraph final : public backends::PreparedGraph {
     const float* vector_of(graph::Tensor weight) const;
     const float* vector_of(const std::optional<graph::Tensor>& weight) const;
     WeightRows weight_rows(graph::Tensor weight) const;
+    WeightRows weight_rows(const std::optional<graph::Tensor>& weight) const;
+    std::uint64_t piece_count(const graph::Op& op) const;
     RopeTable& rope_table(const Step& step, const graph::Rope& op);
 
     void compute(const Step& step, const graph::EmbedRows& op);
@@ -83,6 +86,7 @@ class CpuGraph final : public backends::PreparedGraph {
     void compute(const Step& step, const graph::SoftCap& op);
     void compute(const Step& step, const graph::LayerNorm& op);
     void compute(const Step& step, const graph::Activate& op);
+    void compute(const Step& step, const graph::RoutedExperts& op);
 
     graph::Graph graph_;
     graph::RowCounts rows_max_;
@@ -94,7 +98,8 @@ class CpuGraph final : public backends::PreparedGraph {
     std::unique_ptr<CpuBuffer> scratch_;
     std::unique_ptr<CpuBuffer> rounded_;  // RoundedPiece
     std::vector<float> attention_room_;   // (threads, value_dim)
-    graph::Tensor rounded_tensor_;        // what rounded_ holds in this step
+    ExpertsRoom experts_room_;
+    graph::Tensor rounded_tensor_;  // what rounded_ holds in this step
 };
 
 }  // namespace artel::cpu

@@ -176,6 +176,15 @@ void gelu_gate(const float* gate, const float* up, std::size_t count, float* out
         [=](std::size_t i) { return graph::gelu_tanh(gate[i]) * up[i]; });
 }
 
+void clamped_gate(const float* gate, const float* up, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = graph::clamped_swish(gate[i], up[i]);
+}
+
+void add_scaled(const float* x, float factor, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i)
+        out[i] = graph::fused_multiply_add(x[i], factor, out[i]);
+}
+
 void add(const float* a, const float* b, std::size_t count, float* out) {
     for_each_lane(
         count, out,

@@ -84,6 +84,9 @@ struct Kernels {
     void (*gelu_erf)(const float* x, std::size_t count, float* out);
     void (*silu_gate)(const float* gate, const float* up, std::size_t count, float* out);
     void (*gelu_gate)(const float* gate, const float* up, std::size_t count, float* out);
+    void (*clamped_gate)(const float* gate, const float* up, std::size_t count, float* out);
+    /// out = fma(x, factor, out).
+    void (*add_scaled)(const float* x, float factor, std::size_t count, float* out);
     void (*add)(const float* a, const float* b, std::size_t count, float* out);
     void (*multiply)(const float* a, const float* b, std::size_t count, float* out);
     void (*soft_cap)(const float* x, float cap, std::size_t count, float* out);

@@ -30,6 +30,8 @@ void layer_norm(const float* x, NormVectors vectors, std::size_t width, float ep
 void gelu_erf(const float* x, std::size_t count, float* out);
 void silu_gate(const float* gate, const float* up, std::size_t count, float* out);
 void gelu_gate(const float* gate, const float* up, std::size_t count, float* out);
+void clamped_gate(const float* gate, const float* up, std::size_t count, float* out);
+void add_scaled(const float* x, float factor, std::size_t count, float* out);
 void add(const float* a, const float* b, std::size_t count, float* out);
 void multiply(const float* a, const float* b, std::size_t count, float* out);
 void scale(const float* x, float factor, std::size_t count, float* out);

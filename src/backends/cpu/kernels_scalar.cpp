@@ -264,6 +264,13 @@ void silu_gate(const float* gate, const float* up, std::size_t count, float* out
 void gelu_gate(const float* gate, const float* up, std::size_t count, float* out) {
     for (std::size_t i = 0; i < count; ++i) out[i] = graph::gelu_tanh(gate[i]) * up[i];
 }
+void clamped_gate(const float* gate, const float* up, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = graph::clamped_swish(gate[i], up[i]);
+}
+void add_scaled(const float* x, float factor, std::size_t count, float* out) {
+    for (std::size_t i = 0; i < count; ++i)
+        out[i] = graph::fused_multiply_add(x[i], factor, out[i]);
+}
 void add(const float* a, const float* b, std::size_t count, float* out) {
     for (std::size_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
@@ -301,6 +308,8 @@ const Kernels kKernels = {
     .gelu_erf = gelu_erf,
     .silu_gate = silu_gate,
     .gelu_gate = gelu_gate,
+    .clamped_gate = clamped_gate,
+    .add_scaled = add_scaled,
     .add = add,
     .multiply = multiply,
     .soft_cap = soft_cap,

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "graph/activation_rounding.hpp"
 #include "graph/rope_angles.hpp"
+#include "graph/routing.hpp"
 #include "quant/formats.hpp"
 #include "quant/half.hpp"
 
@@ -109,7 +110,8 @@ struct LayerPages {
 
 /// Attention of one row and one query head. out: (value_dim)
 void attend(const LayerPages& pages, const graph::Attention& op, std::uint64_t kv_head,
-            std::uint32_t position, std::span<const float> query, std::span<float> out) {
+            std::uint32_t position, std::span<const float> query, const float* sink,
+            std::span<float> out) {
     const std::uint32_t first = graph::first_visible(position, op.window);
     std::vector<double> weights;  // (positions seen)
     for (std::uint32_t p = first; p <= position; ++p) {
@@ -123,8 +125,9 @@ void attend(const LayerPages& pages, const graph::Attention& op, std::uint64_t k
         }
         weights.push_back(score);
     }
-    const double top = *std::max_element(weights.begin(), weights.end());
-    double sum = 0;
+    double top = *std::max_element(weights.begin(), weights.end());
+    if (sink != nullptr) top = std::max(top, static_cast<double>(*sink));
+    double sum = sink == nullptr ? 0 : std::exp(static_cast<double>(*sink) - top);
     for (double& weight : weights) {
         weight = std::exp(weight - top);
         sum += weight;
@@ -139,8 +142,35 @@ void attend(const LayerPages& pages, const graph::Attention& op, std::uint64_t k
 
 double gate_value(graph::GateKind kind, double x) {
     if (kind == graph::GateKind::Silu) return x / (1 + std::exp(-x));
+    if (kind == graph::GateKind::ClampedSwish) {
+        const double clamped = std::min(x, 7.0);
+        return clamped / (1 + std::exp(-1.702 * clamped));
+    }
     const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
     return 0.5 * x * (1 + std::tanh(u));
+}
+
+float gated(graph::GateKind kind, float gate, float up) {
+    auto factor = static_cast<double>(up);
+    if (kind == graph::GateKind::ClampedSwish) factor = std::clamp(factor, -7.0, 7.0) + 1;
+    return static_cast<float>(gate_value(kind, static_cast<double>(gate)) * factor);
+}
+
+/// One expert's part of a weight of all experts, times x, plus its bias. -> (rows of the part)
+std::vector<float> expert_product(const StepValues& step, Tensor weight,
+                                  const std::optional<Tensor>& bias, std::uint64_t expert,
+                                  std::uint64_t experts, std::span<const float> x) {
+    const std::uint64_t rows = step.graph.shape(weight).rows / experts;
+    const bool is_exact =
+        quant::format_traits(step.graph.weight(weight).format).block_elements == 1;
+    const std::vector<float> seen = is_exact ? std::vector<float>(x.begin(), x.end()) : rounded(x);
+    std::vector<float> out(rows);
+    for (std::uint64_t r = 0; r < rows; ++r)
+        out[r] = static_cast<float>(dot(step.weight_row(weight, expert * rows + r), seen));
+    if (!bias) return out;
+    const std::vector<float> added = step.weight_row(*bias, expert);
+    for (std::uint64_t r = 0; r < rows; ++r) out[r] += added[r];
+    return out;
 }
 
 }  // namespace
@@ -233,6 +263,8 @@ void compute(const graph::StoreState& op, StepValues& step) {
 }
 
 void compute(const graph::Attention& op, StepValues& step) {
+    const std::vector<float> sinks =
+        op.sinks ? step.weight_row(*op.sinks, 0) : std::vector<float>();  // (heads)
     for (std::uint64_t r = 0; r < step.rows(op.query); ++r) {
         const LayerPages pages(step, op.slot, step.inputs.sequences[r]);
         const graph::LayerState& layer = pages.layer;
@@ -241,6 +273,7 @@ void compute(const graph::Attention& op, StepValues& step) {
             attend(
                 pages, op, head / heads_a_kv_head, step.inputs.positions[r],
                 std::as_const(step).row(op.query, r).subspan(head * layer.key_dim, layer.key_dim),
+                sinks.empty() ? nullptr : &sinks[head],
                 step.row(op.out, r).subspan(head * layer.value_dim, layer.value_dim));
     }
 }
@@ -258,10 +291,8 @@ void compute(const graph::Scale& op, StepValues& step) {
 }
 
 void compute(const graph::GatedActivation& op, StepValues& step) {
-    combine(step, op.gate, op.up, op.out, [&](float gate, float up) {
-        return static_cast<float>(gate_value(op.kind, static_cast<double>(gate)) *
-                                  static_cast<double>(up));
-    });
+    combine(step, op.gate, op.up, op.out,
+            [&](float gate, float up) { return gated(op.kind, gate, up); });
 }
 
 void compute(const graph::SelectRows& op, StepValues& step) {
@@ -305,6 +336,32 @@ void compute(const graph::Activate& op, StepValues& step) {
         const auto wide = static_cast<double>(x);
         return static_cast<float>(0.5 * wide * std::erfc(-wide / std::numbers::sqrt2));
     });
+}
+
+void compute(const graph::RoutedExperts& op, StepValues& step) {
+    const std::uint64_t experts = op.routing.expert_count;
+    const std::vector<float> bias =
+        op.selection_bias ? step.weight_row(*op.selection_bias, 0) : std::vector<float>();
+    std::vector<float> room(2 * experts);
+    std::vector<graph::ExpertShare> shares(op.routing.used_count);
+    for (std::uint64_t r = 0; r < step.rows(op.x); ++r) {
+        const std::span<const float> x = std::as_const(step).row(op.x, r);
+        graph::choose_experts(op.routing, std::as_const(step).row(op.logits, r).data(),
+                              bias.empty() ? nullptr : bias.data(), room.data(), shares.data());
+        std::vector<double> sums(x.size());
+        for (const auto& [expert, weight] : shares) {
+            std::vector<float> hidden =
+                expert_product(step, op.gate, op.gate_bias, expert, experts, x);
+            const auto up = expert_product(step, op.up, op.up_bias, expert, experts, x);
+            for (std::size_t i = 0; i < up.size(); ++i)
+                hidden[i] = gated(op.kind, hidden[i], up[i]);
+            const auto y = expert_product(step, op.down, op.down_bias, expert, experts, hidden);
+            for (std::size_t i = 0; i < sums.size(); ++i)
+                sums[i] += static_cast<double>(y[i]) * static_cast<double>(weight);
+        }
+        for (std::size_t i = 0; i < sums.size(); ++i)
+            step.row(op.out, r)[i] = static_cast<float>(sums[i]);
+    }
 }
 
 }  // namespace artel::reference

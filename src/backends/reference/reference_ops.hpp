@@ -48,5 +48,6 @@ void compute(const graph::SelectRows& op, StepValues& step);
 void compute(const graph::SoftCap& op, StepValues& step);
 void compute(const graph::LayerNorm& op, StepValues& step);
 void compute(const graph::Activate& op, StepValues& step);
+void compute(const graph::RoutedExperts& op, StepValues& step);
 
 }  // namespace artel::reference
