@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/cluster_client.hpp"
+#include "cli/stop_signals.hpp"
 
 namespace artel::cli {
 
@@ -48,10 +49,14 @@ void BenchTrace::end(std::uint32_t request, const Error& error) {
 }
 
 Error BenchTrace::wait(Duration patience) {
+    constexpr Duration kLook = std::chrono::milliseconds(200);  // for signals
     MutexLock lock(mutex_);
-    const bool is_over =
-        changed_.wait_for(mutex_, patience, [this] { return left_ == 0 || !error_.ok(); });
-    return is_over ? error_ : deadline_exceeded("a run took more than {:.0f} s", seconds(patience));
+    for (Duration waited{0}; waited < patience; waited += kLook) {
+        if (changed_.wait_for(mutex_, kLook, [this] { return left_ == 0 || !error_.ok(); }))
+            return error_;
+        if (stop_was_asked(std::chrono::milliseconds(0))) return stopped_by_signal();
+    }
+    return deadline_exceeded("a run took more than {:.0f} s", seconds(patience));
 }
 
 BenchSummary BenchTrace::summary(Time begin, std::uint32_t stages) {

@@ -31,7 +31,7 @@ class BenchTrace : public std::enable_shared_from_this<BenchTrace> {
     explicit BenchTrace(std::uint32_t requests) : is_decoding_(requests), left_(requests) {}
 
     std::shared_ptr<cluster::RequestSink> sink(std::uint32_t request);
-    /// Until all have ended. Errors: the first failure; DeadlineExceeded.
+    /// Until all have ended. Errors: the first failure; DeadlineExceeded; Cancelled (by a signal).
     Error wait(Duration patience);
     /// After wait().
     BenchSummary summary(Time begin, std::uint32_t stages);

@@ -15,8 +15,7 @@
 #include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "cli/cluster_options.hpp"
-#include "models/description.hpp"
-#include "quant/type_names.hpp"
+#include "cli/stop_signals.hpp"
 
 namespace artel::cli {
 namespace {
@@ -24,9 +23,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr Duration kStartPatience = std::chrono::minutes(30);  // the disk may be slow
-constexpr Duration kStartLook = milliseconds(200);
-constexpr Duration kSilenceMax = std::chrono::minutes(30);  // a long prompt gives no sign
-constexpr std::uint64_t kWaitingBytesMax = 1ULL << 30;
+constexpr Duration kLook = milliseconds(200);                  // for signals, and at what loads
+constexpr Duration kSilenceMax = std::chrono::minutes(30);     // a long prompt gives no sign
 
 struct LogitRows {
     std::uint32_t first_position = 0;
@@ -38,7 +36,7 @@ struct Ended {
 using Event = std::variant<cluster::Token, LogitRows, Ended>;
 
 /// Keeps what comes for one request until it is taken. Tokens are bounded by the context, logits by
-/// kWaitingBytesMax.
+/// the cluster, which asks logits_waiting() before it computes more (cluster::kLogitsBytesMax).
 class EventQueue final : public cluster::RequestSink {
   public:
     void on_refused(const cluster::Refusal& refusal) override {
@@ -49,6 +47,10 @@ class EventQueue final : public cluster::RequestSink {
     void on_finished(std::uint32_t, cluster::FinishReason) override { add(Ended{ok()}); }
     void on_failed(const cluster::RequestFailure& failure) override {
         add(Ended{unavailable("{}", failure.message)});
+    }
+    std::uint64_t logits_waiting() const override {
+        MutexLock lock(mutex_);
+        return waiting_bytes_;
     }
 
     /// Nothing: `patience` passed.
@@ -61,7 +63,7 @@ class EventQueue final : public cluster::RequestSink {
         changed_.notify_one();
     }
 
-    Mutex mutex_;
+    mutable Mutex mutex_;
     std::condition_variable_any changed_;
     std::deque<Event> events_ ARTEL_GUARDED_BY(mutex_);
     std::uint64_t waiting_bytes_ ARTEL_GUARDED_BY(mutex_) = 0;
@@ -69,13 +71,8 @@ class EventQueue final : public cluster::RequestSink {
 
 void EventQueue::on_logits(std::uint32_t first_position, std::uint32_t, SharedBytes logits) {
     MutexLock lock(mutex_);
-    if (waiting_bytes_ + logits.size() > kWaitingBytesMax) {
-        events_.push_front(Ended{resource_exhausted(
-            "logits come faster than they are written: {} bytes wait", waiting_bytes_)});
-    } else {
-        waiting_bytes_ += logits.size();
-        events_.push_back(LogitRows{first_position, std::move(logits)});
-    }
+    waiting_bytes_ += logits.size();
+    events_.push_back(LogitRows{first_position, std::move(logits)});
     changed_.notify_one();
 }
 
@@ -109,26 +106,12 @@ void show_loading(const cluster::Health& health) {
                  static_cast<unsigned long long>(done * 100 / total));
 }
 
-/// What no worker that joins could change, so that nobody waits for it.
-Error check_against_model(const ModelOptions& options, std::uint32_t context) {
-    ARTEL_ASSIGN(const auto index, gguf::GgufIndex::open(options.model, quant::block_size_of));
-    ARTEL_ASSIGN(const models::Model model, models::open_model(index.metadata()));
-    if (context > model.shape.context_length)
-        return invalid_argument("a context of {} is needed, the model's is {}", context,
-                                model.shape.context_length);
-    if (options.split.empty()) return ok();
-    std::uint64_t layers = 0;
-    for (const std::uint32_t part : options.split) layers += part;
-    if (layers == model.shape.layer_count) return ok();
-    return invalid_argument("--split has {} layers in all, the model {}", layers,
-                            model.shape.layer_count);
-}
-
 Error wait_until_serving(runtime::ClusterService& service) {
     const bool is_terminal = ::isatty(STDERR_FILENO) != 0;
-    for (Duration waited{0};; waited += kStartLook) {
-        const Error error = service.wait_until_serving(kStartLook);
+    for (Duration waited{0};; waited += kLook) {
+        const Error error = service.wait_until_serving(kLook);
         if (is_terminal) show_loading(service.requests().health());
+        if (stop_was_asked(milliseconds(0))) return stopped_by_signal();
         if (error.code() == ErrorCode::kDeadlineExceeded && waited < kStartPatience) continue;
         if (is_terminal) std::fputc('\n', stderr);
         return error;
@@ -136,6 +119,10 @@ Error wait_until_serving(runtime::ClusterService& service) {
 }
 
 }  // namespace
+
+Error stopped_by_signal() {
+    return cancelled("stopped by a signal");
+}
 
 std::string client_log_level(const CLI::App& app) {
     const CLI::Option* const option = app.get_option("--log-level");
@@ -148,6 +135,7 @@ bool wants_workers(const ModelOptions& model) {
 
 Result<std::unique_ptr<runtime::ClusterService>> start_cluster(const ModelOptions& model,
                                                                const ClientOptions& options) {
+    block_stop_signals();  // so that what is made here goes, whatever ends the command
     ARTEL_TRY(check_model_options(model));
     ARTEL_TRY(check_against_model(model, options.context));
     ARTEL_ASSIGN(const LogLevel level, parse_log_level(options.log_level));
@@ -170,9 +158,14 @@ Error run_request(cluster::RequestPort& port, cluster::Request request,
     const auto queue = std::make_shared<EventQueue>();
     const cluster::RequestId id = port.submit(std::move(request), queue);
     Error error;
+    Duration silence{0};
     while (error.ok()) {
-        const std::optional<Event> event = queue->take(kSilenceMax);
-        if (!event) {
+        const std::optional<Event> event = queue->take(kLook);
+        silence = event ? Duration::zero() : silence + kLook;
+        if (stop_was_asked(milliseconds(0))) {
+            error = stopped_by_signal();
+        } else if (!event) {
+            if (silence < kSilenceMax) continue;
             error =
                 deadline_exceeded("the cluster gave no sign for {:.0f} s", seconds(kSilenceMax));
         } else if (const auto* end = std::get_if<Ended>(&*event)) {

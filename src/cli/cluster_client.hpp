@@ -41,9 +41,12 @@ struct RequestHandlers {
 
 /// Submits and waits for the end; cancels when a handler fails. Errors: the handler's; a refusal
 /// (InvalidArgument, Unavailable); a failure (Unavailable); DeadlineExceeded (nothing came for
-/// long); ResourceExhausted (logits came faster than they were taken).
+/// long); Cancelled (a signal asks for the end).
 Error run_request(cluster::RequestPort& port, cluster::Request request,
                   const RequestHandlers& handlers);
+
+/// How a command ends that SIGTERM or SIGINT asked to.
+Error stopped_by_signal();
 
 /// The same words for people wherever a refusal ends a command.
 Error refusal_error(const cluster::Refusal& refusal);

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "models/description.hpp"
+#include "quant/type_names.hpp"
+
 namespace artel::cli {
 
 void add_cluster_options(CLI::App& command, ClusterOptions& options) {
@@ -22,6 +25,32 @@ void add_cluster_options(CLI::App& command, ClusterOptions& options) {
                        "Where the cluster's identity and term are kept");
 }
 
+Error check_cluster_options(const ModelOptions& model, const ClusterOptions& cluster) {
+    const bool has_local = model.local_workers != 0 || cluster.expect_workers == 0;
+    if (!model.device.empty() && !has_local)
+        return invalid_argument(
+            "--device is for local workers, and there are none; give it to each `artel worker`");
+    const std::uint32_t workers = (has_local ? model.worker_count() : 0) + cluster.expect_workers;
+    if (!model.split.empty() && cluster.expect_workers > 0 && model.split.size() != workers)
+        return invalid_argument("--split names {} workers, {} are expected", model.split.size(),
+                                workers);
+    return ok();
+}
+
+Error check_against_model(const ModelOptions& options, std::uint32_t context) {
+    ARTEL_ASSIGN(const auto index, gguf::GgufIndex::open(options.model, quant::block_size_of));
+    ARTEL_ASSIGN(const models::Model model, models::open_model(index.metadata()));
+    if (context > model.shape.context_length)
+        return invalid_argument("a context of {} is needed, the model's is {}", context,
+                                model.shape.context_length);
+    if (options.split.empty()) return ok();
+    std::uint64_t layers = 0;
+    for (const std::uint32_t part : options.split) layers += part;
+    if (layers == model.shape.layer_count) return ok();
+    return invalid_argument("--split has {} layers in all, the model {}", layers,
+                            model.shape.layer_count);
+}
+
 runtime::ClusterServiceOptions service_options(const ModelOptions& model,
                                                const ClusterOptions& cluster) {
     runtime::ClusterServiceOptions options;
@@ -32,6 +61,7 @@ runtime::ClusterServiceOptions service_options(const ModelOptions& model,
         options.local_workers = model.worker_count();
     options.expect_workers = cluster.expect_workers;
     options.threads = model.threads;
+    options.device = model.device.empty() ? "cpu" : model.device;
     options.split = model.split;
     options.context = model.context;
     options.parallel = cluster.parallel;

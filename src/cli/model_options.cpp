@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_options.hpp"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <thread>
+
+#include "backends/registry.hpp"
 
 namespace artel::cli {
 
@@ -49,6 +52,11 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
 }
 
 Error check_model_options(const ModelOptions& options) {
+    const auto names = backends::backend_names();
+    if (!options.device.empty() &&
+        std::find(names.begin(), names.end(), options.device) == names.end())
+        return invalid_argument("--device {}: this build has {}", options.device,
+                                fmt::join(names, ", "));
     const auto parts = options.split.size();
     if (parts > kWorkersMax)
         return invalid_argument("--split names {} workers, at most {} are supported", parts,

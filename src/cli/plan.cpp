@@ -3,6 +3,7 @@
 // Reads the index of the model only, so a file that holds nothing but its header will do.
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -45,8 +46,10 @@ Result<std::vector<cluster::WorkerProfile>> local_workers(const ModelOptions& op
                                                           const cluster::ModelProfile& model) {
     const std::string device = options.device.empty() ? "cpu" : options.device;
     const std::uint32_t threads = options.threads_per_worker();
-    ARTEL_ASSIGN(const auto backend,
-                 backends::create_backend(device, {.threads = threads, .isa = ""}));
+    const char* const isa = std::getenv("ARTEL_CPU_ISA");
+    ARTEL_ASSIGN(
+        const auto backend,
+        backends::create_backend(device, {.threads = threads, .isa = isa != nullptr ? isa : ""}));
     protocol::WorkerReport report = runtime::probe_worker(
         0, threads, backend->describe().arithmetic_class, backend->describe().device);
     std::vector<cluster::WorkerProfile> workers;
@@ -104,7 +107,8 @@ void add_plan_command(CLI::App& app, Command& run) {
     command
         ->add_option("--cluster", options->cluster_file,
                      "File that describes the workers (default: this machine)")
-        ->excludes(command->get_option("--local-workers"));
+        ->excludes(command->get_option("--local-workers"))
+        ->excludes(command->get_option("--device"));
     command->add_option("--parallel", options->parallel, "Answers computed at the same time")
         ->check(CLI::Range(1U, 1024U))
         ->capture_default_str();

@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <csignal>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -11,8 +11,10 @@
 #include "base/byte_count.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
+#include "base/log_name.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
+#include "cli/stop_signals.hpp"
 #include "runtime/worker_node.hpp"
 
 namespace artel::cli {
@@ -43,19 +45,15 @@ std::string host_name() {
 }
 
 Error work(WorkerCommand command) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
-
+    block_stop_signals();
+    raise_descriptor_limit();
     runtime::WorkerNodeOptions& node = command.node;
     ARTEL_ASSIGN(node.join_key, join_key_text(command.join));
     if (!command.memory.empty()) {
         ARTEL_ASSIGN(node.memory_bytes, parse_byte_count(command.memory));
     }
     if (node.name.empty()) node.name = host_name();
+    set_log_name(node.name);  // several workers often share one terminal or journal
     if (node.threads == 0) node.threads = std::max(1U, std::thread::hardware_concurrency());
     if (node.state_dir.empty()) node.state_dir = default_state_dir("worker-" + node.name);
     if (node.cache_dir.empty()) node.cache_dir = node.state_dir / "cache";
@@ -65,9 +63,9 @@ Error work(WorkerCommand command) {
     ARTEL_ASSIGN(auto worker, runtime::WorkerNode::create(loop, node));
     loop.run([&] { worker->start(); });
     log_info("worker is up", {{"name", node.name}, {"listen", worker->listen_address()}});
-    int number = 0;
-    sigwait(&signals, &number);
-    log_info("worker stops", {{"signal", number}});
+    while (!stop_was_asked(std::chrono::hours(1))) {
+    }
+    log_info("worker stops");
     worker->stop();
     loop.stop();
     return ok();
