@@ -25,5 +25,7 @@ void add_serve_command(CLI::App& app, Command& run);
 void add_plan_command(CLI::App& app, Command& run);
 void add_bench_command(CLI::App& app, Command& run);
 void add_worker_command(CLI::App& app, Command& run);
+void add_status_command(CLI::App& app, Command& run);
+void add_key_command(CLI::App& app, Command& run);
 
 }  // namespace artel::cli

@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
     cli::add_plan_command(app, run);
     cli::add_bench_command(app, run);
     cli::add_worker_command(app, run);
+    cli::add_status_command(app, run);
+    cli::add_key_command(app, run);
 
     try {
         app.parse(argc, argv);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // artel serve -m MODEL.gguf: one model over local or joining workers, behind the OpenAI API.
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -20,6 +17,8 @@
 #include "cli/model_options.hpp"
 #include "cli/model_text.hpp"
 #include "cli/plan_table.hpp"
+#include "cli/serve_control.hpp"
+#include "cli/stop_signals.hpp"
 #include "runtime/cluster_service.hpp"
 #include "text/chat_template.hpp"
 
@@ -37,35 +36,15 @@ struct ServeCommand {
     std::string key_file;
 };
 
-/// SIGTERM and SIGINT are taken by sigtimedwait() in the main thread, so every thread blocks them.
-sigset_t block_stop_signals() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
-    return signals;
-}
-
-bool stop_was_asked(const sigset_t& signals, milliseconds patience) {
-    const timespec wait{patience.count() / 1000, (patience.count() % 1000) * 1'000'000};
-    return sigtimedwait(&signals, nullptr, &wait) > 0;
-}
-
-/// Every client is a descriptor: as many as the system lets us have.
-void raise_descriptor_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/// Prints what a person wants to see each time the cluster begins to serve.
-void watch(runtime::ClusterService& service, const api::ApiServer& server,
-           const sigset_t& signals) {
+/// Until a signal asks for the end. Prints what a person wants to see each time the cluster begins
+/// to serve. Errors: FailedPrecondition (it cannot ever, and has not yet).
+Error watch(runtime::ClusterService& service, const api::ApiServer& server) {
     bool was_serving = false;
-    while (!stop_was_asked(signals, milliseconds(100))) {
+    bool has_served = false;
+    while (!stop_was_asked(milliseconds(100))) {
+        const Error error = has_served ? ok() : service.wait_until_serving(milliseconds(0));
+        if (error.code() == ErrorCode::kFailedPrecondition) return error;
+        has_served = has_served || error.ok();
         const cluster::Health health = service.requests().health();
         const bool is_serving = health.state == cluster::ServiceState::Serving;
         if (is_serving && !was_serving) {
@@ -75,12 +54,14 @@ void watch(runtime::ClusterService& service, const api::ApiServer& server,
         }
         was_serving = is_serving;
     }
+    return ok();
 }
 
 Error serve(const ServeCommand& command) {
-    const sigset_t signals = block_stop_signals();
+    block_stop_signals();
     raise_descriptor_limit();
-    ARTEL_TRY(check_model_options(command.model));
+    ARTEL_TRY(check_cluster_options(command.model, command.cluster));
+    ARTEL_TRY(check_against_model(command.model, command.model.context));
     ARTEL_ASSIGN(const ModelText text, load_model_text(command.model.model));
     std::unique_ptr<text::ChatTemplate> chat;
     auto opened = open_chat_template(text, command.model.chat_template);
@@ -92,8 +73,9 @@ Error serve(const ServeCommand& command) {
         log_warning("chat requests will be refused",
                     {{"reason", std::string(opened.status().message())}});
 
-    ARTEL_ASSIGN(auto service,
-                 runtime::ClusterService::create(service_options(command.model, command.cluster)));
+    const auto cluster_options = service_options(command.model, command.cluster);
+    ARTEL_ASSIGN(const auto control, ServeControl::open(cluster_options.state_dir));
+    ARTEL_ASSIGN(auto service, runtime::ClusterService::create(cluster_options));
     api::ApiOptions api_options = command.api;
     if (!command.key_file.empty()) api_options.key_file = command.key_file;
     const auto unix_time = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
@@ -111,17 +93,20 @@ Error serve(const ServeCommand& command) {
                                                                    .model_created = unix_time(),
                                                                    .unix_time = unix_time}));
     server->start();
+    control->attach(*service);
     log_info("listening", {{"api", server->address()}});
     if (!service->join_key().empty()) {
         std::printf("join key (good for an hour): %s\n", service->join_key().c_str());
         std::fflush(stdout);
     }
-    watch(*service, *server, signals);
-    log_info("stopping; running requests may finish",
-             {{"seconds", std::chrono::seconds(kDrainPatience).count()}});
-    server->stop(kDrainPatience);
+    const Error error = watch(*service, *server);
+    control->detach();
+    if (error.ok())
+        log_info("stopping; running requests may finish",
+                 {{"seconds", std::chrono::seconds(kDrainPatience).count()}});
+    server->stop(error.ok() ? kDrainPatience : milliseconds(0));
     service->stop(milliseconds(500));
-    return ok();
+    return error;
 }
 
 }  // namespace
