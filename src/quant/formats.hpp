@@ -14,6 +14,21 @@
 #include "quant/bf16.hpp"
 #include "quant/f16.hpp"
 #include "quant/f32.hpp"
+#include "quant/iq1_m.hpp"
+#include "quant/iq1_s.hpp"
+#include "quant/iq2_s.hpp"
+#include "quant/iq2_xs.hpp"
+#include "quant/iq2_xxs.hpp"
+#include "quant/iq3_s.hpp"
+#include "quant/iq3_xxs.hpp"
+#include "quant/iq4_nl.hpp"
+#include "quant/iq4_xs.hpp"
+#include "quant/mxfp4.hpp"
+#include "quant/nvfp4.hpp"
+#include "quant/q1_0.hpp"
+#include "quant/q2_0.hpp"
+#include "quant/q2_k.hpp"
+#include "quant/q3_k.hpp"
 #include "quant/q4_0.hpp"
 #include "quant/q4_1.hpp"
 #include "quant/q4_k.hpp"
@@ -22,20 +37,41 @@
 #include "quant/q5_k.hpp"
 #include "quant/q6_k.hpp"
 #include "quant/q8_0.hpp"
+#include "quant/q8_k.hpp"
+#include "quant/tq1_0.hpp"
+#include "quant/tq2_0.hpp"
 
 // clang-format off
 #define ARTEL_FORMATS(X) \
-    X(F32)  \
-    X(F16)  \
-    X(BF16) \
-    X(Q4_0) \
-    X(Q4_1) \
-    X(Q5_0) \
-    X(Q5_1) \
-    X(Q8_0) \
-    X(Q4_K) \
-    X(Q5_K) \
-    X(Q6_K)
+    X(F32)     \
+    X(F16)     \
+    X(BF16)    \
+    X(Q4_0)    \
+    X(Q4_1)    \
+    X(Q5_0)    \
+    X(Q5_1)    \
+    X(Q8_0)    \
+    X(Q4_K)    \
+    X(Q5_K)    \
+    X(Q6_K)    \
+    X(Q2_K)    \
+    X(Q3_K)    \
+    X(Q8_K)    \
+    X(IQ1_S)   \
+    X(IQ1_M)   \
+    X(IQ2_XXS) \
+    X(IQ2_XS)  \
+    X(IQ2_S)   \
+    X(IQ3_XXS) \
+    X(IQ3_S)   \
+    X(IQ4_NL)  \
+    X(IQ4_XS)  \
+    X(TQ1_0)   \
+    X(TQ2_0)   \
+    X(Q1_0)    \
+    X(Q2_0)    \
+    X(MXFP4)   \
+    X(NVFP4)
 // clang-format on
 
 namespace artel::quant {

@@ -120,6 +120,7 @@ TEST(Formats, FoundByGgufId) {
         EXPECT_EQ(&format_traits(traits.id), &traits);
     }
     EXPECT_EQ(find_format(4), std::nullopt);
+    EXPECT_EQ(find_format(24), std::nullopt);
     EXPECT_EQ(find_format(0xFFFFFFFFU), std::nullopt);
 }
 

@@ -31,8 +31,8 @@ struct IQ3_S {
             const int high = block.high_bits[e / 8] >> (e % 8) & 1;
             const int entry = kIq3SGrid[block.indices[e] | high << 8];
             for (int j = 0; j < 4; ++j)
-                quants[4 * e + j] = with_sign(2 * (entry >> (3 * j) & 7) + 1, block.signs[e / 2],
-                                              e % 2 * 4 + j);
+                quants[4 * e + j] =
+                    with_sign(2 * (entry >> (3 * j) & 7) + 1, block.signs[e / 2], e % 2 * 4 + j);
         }
     }
     ARTEL_KERNEL_INLINE static float block_scale(const Block& block) {

@@ -40,8 +40,7 @@ struct IQ3_XXS {
     /// 8 numbers, 1..31.
     ARTEL_KERNEL_INLINE static void unpack_part_scales(const Block& block, std::int8_t* scales) {
         for (int part = 0; part < 8; ++part)
-            scales[part] =
-                static_cast<std::int8_t>(2 * (block.signs_and_scales[part][3] >> 4) + 1);
+            scales[part] = static_cast<std::int8_t>(2 * (block.signs_and_scales[part][3] >> 4) + 1);
     }
     ARTEL_KERNEL_INLINE static void decode(const Block& block, float* floats) {
         decode_parts<IQ3_XXS>(block, floats);

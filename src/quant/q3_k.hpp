@@ -34,7 +34,8 @@ struct Q3_K {
         for (int run = 0; run < 8; ++run)
             for (int i = 0; i < 32; ++i) {
                 const int high = block.high_bits[i] >> run & 1;
-                quants[32 * run + i] = static_cast<std::int8_t>(quants[32 * run + i] + 4 * high - 4);
+                quants[32 * run + i] =
+                    static_cast<std::int8_t>(quants[32 * run + i] + 4 * high - 4);
             }
     }
     ARTEL_KERNEL_INLINE static float block_scale(const Block& block) {

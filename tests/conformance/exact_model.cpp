@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "graph/activation_rounding.hpp"
 #include "graph/arithmetic.hpp"
@@ -34,10 +35,38 @@ std::int32_t total(const std::int8_t* q) {
     return sum;
 }
 
+std::int32_t total_of_16(const std::int8_t* q) {
+    std::int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) sum += q[i];
+    return sum;
+}
+
+/// The same for formats whose values are block_scale * part_scale * whole number.
+template <quant::PartsFormat F>
+BlockTerms parts_terms(const typename F::Block& block, const std::int8_t* w, int b,
+                       const std::int8_t* q) {
+    BlockTerms terms;
+    terms.scale = F::block_scale(block);
+    for (int half = 0; half < 2; ++half) {
+        const int column = 32 * b + 16 * half;
+        const int part = column / F::kPartElements;
+        std::int8_t scales[16] = {1};  // of the one part where there are no more
+        std::int8_t minima[16] = {};
+        if constexpr (quant::kHasPartScales<F>) F::unpack_part_scales(block, scales);
+        terms.dot += scales[part] * product(w + column, q + 16 * half, 16);
+        if constexpr (quant::kHasPartMinima<F>) {
+            F::unpack_part_minima(block, minima);
+            terms.sum += minima[part] * total_of_16(q + 16 * half);
+            terms.offset = -F::block_minimum(block);
+        }
+    }
+    return terms;
+}
+
 /// Block `b` of 32 within a file block whose whole numbers are `w`.
 template <class F>
 BlockTerms block_terms(const typename F::Block& block, const std::int8_t* w, int b,
-                       const std::int8_t* q) {
+                       const std::int8_t* q) requires(!quant::PartsFormat<F>) {
     BlockTerms terms;
     terms.scale = quant::f16_to_f32(block.scale);
     const std::int8_t* part = w + 32 * b;
@@ -66,6 +95,24 @@ constexpr bool kHasOffset = requires(typename F::Block block) {
     block.minimum;
 };
 
+/// NVFP4: each 16 columns have a scale of their own, so that two terms are added for a block of 32.
+float nvfp4_dot(std::span<const std::byte> weight_row, std::span<const float> x) {
+    using F = quant::NVFP4;
+    std::vector<std::int8_t> quants(x.size());
+    std::vector<float> d(x.size() / 32);
+    graph::round_activations(x.data(), x.size(), quants.data(), d.data());
+    float acc = 0;
+    for (std::size_t at = 0; at < x.size(); at += 16) {
+        const auto block = quant::load_block<F>(weight_row.data(), at / 64);
+        std::int8_t w[64];
+        F::unpack(block, w);
+        const std::int32_t dot = product(w + at % 64, quants.data() + at, 16);
+        const float scale = F::part_scale(block, static_cast<int>(at % 64 / 16));
+        acc = std::fma(static_cast<float>(dot), scale * d[at / 32], acc);
+    }
+    return acc;
+}
+
 template <class F>
 float integer_dot(std::span<const std::byte> weight_row, std::span<const float> x) {
     std::vector<std::int8_t> quants(x.size());
@@ -79,7 +126,11 @@ float integer_dot(std::span<const std::byte> weight_row, std::span<const float> 
         F::unpack(block, w);
         for (int b = 0; b < F::kBlockElements / 32; ++b) {
             const std::size_t column = at + 32 * static_cast<std::size_t>(b);
-            const BlockTerms terms = block_terms<F>(block, w, b, quants.data() + column);
+            BlockTerms terms;
+            if constexpr (quant::PartsFormat<F>)
+                terms = parts_terms<F>(block, w, b, quants.data() + column);
+            else
+                terms = block_terms<F>(block, w, b, quants.data() + column);
             acc = std::fma(static_cast<float>(terms.dot), terms.scale * d[column / 32], acc);
             low = std::fma(static_cast<float>(terms.sum), terms.offset * d[column / 32], low);
         }
@@ -152,6 +203,8 @@ float exact_dot(quant::FormatId format, std::span<const std::byte> weight_row,
     return quant::with_format(format, [&]<quant::Format F>() {
         if constexpr (F::kBlockElements == 1)
             return float_dot<F>(weight_row, x);
+        else if constexpr (std::is_same_v<F, quant::NVFP4>)
+            return nvfp4_dot(weight_row, x);
         else
             return integer_dot<F>(weight_row, x);
     });

@@ -2,6 +2,7 @@
 #include "conformance/test_weights.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.hpp"
 #include "quant/half.hpp"
@@ -19,6 +20,27 @@ F16Bits random_scale(Random& random, bool is_signed) {
         static_cast<float>(is_signed && random.chance(0.5) ? -magnitude : magnitude));
 }
 
+/// A scale of a usual size, wherever the format keeps it.
+template <quant::Format F>
+void set_scale(typename F::Block& block, Random& random) {
+    const F16Bits bits = random_scale(random, true);
+    if constexpr (std::is_same_v<F, quant::MXFP4>) {
+        block.exponent = static_cast<std::uint8_t>(120 + random.next() % 4);
+    } else if constexpr (std::is_same_v<F, quant::NVFP4>) {
+        for (std::uint8_t& scale : block.part_scales)
+            scale = static_cast<std::uint8_t>(0x20 + random.next() % 32);
+    } else if constexpr (std::is_same_v<F, quant::IQ1_M>) {
+        for (int i = 0; i < 4; ++i) {  // four bits in the upper half of each second byte
+            std::uint8_t& byte = block.packed_scales[i][1];
+            byte = static_cast<std::uint8_t>((byte & 0x0F) | (bits >> (4 * i) & 0x0F) << 4);
+        }
+    } else if constexpr (std::is_same_v<F, quant::Q8_K>) {
+        block.scale = quant::f16_to_f32(bits);
+    } else {
+        block.scale = bits;
+    }
+}
+
 template <quant::Format F>
 typename F::Block random_block(Random& random) {
     typename F::Block block;
@@ -34,7 +56,7 @@ typename F::Block random_block(Random& random) {
         std::vector<std::uint8_t> bytes(sizeof(block));
         for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
         std::memcpy(&block, bytes.data(), sizeof(block));
-        block.scale = random_scale(random, true);
+        set_scale<F>(block, random);
         if constexpr (requires { block.minimum; }) block.minimum = random_scale(random, true);
     }
     return block;

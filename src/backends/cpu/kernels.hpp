@@ -72,6 +72,7 @@ struct Kernels {
     struct {
         RoundedMatMul q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k;
         FloatMatMul f32, f16, bf16;
+        const RoundedMatMul* codes;  // by CodeKernel (packed_codes.hpp)
     } matmul;
     AttendBlock attend_f16, attend_f32;
     void (*scale)(const float* x, float factor, std::size_t count, float* out);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/kernels_avx2.hpp"
 
+#include "backends/cpu/matmul_codes.hpp"
+
 namespace artel::cpu::avx2 {
 
 const Kernels kKernels = {
@@ -16,7 +18,8 @@ const Kernels kKernels = {
                .q6_k = matmul_q6_k,
                .f32 = matmul_f32,
                .f16 = matmul_f16,
-               .bf16 = matmul_bf16},
+               .bf16 = matmul_bf16,
+               .codes = kMatMulCodes},
     .attend_f16 = attend_f16,
     .attend_f32 = attend_f32,
     .scale = scale,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernels.hpp"
+#include "backends/cpu/matmul_codes.hpp"
 #include "backends/cpu/packed_format.hpp"
 #include "graph/activation_rounding.hpp"
 #include "graph/arithmetic.hpp"
@@ -299,7 +300,8 @@ const Kernels kKernels = {
                .q6_k = rounded_matmul<quant::Q6_K>,
                .f32 = float_matmul<quant::F32>,
                .f16 = float_matmul<quant::F16>,
-               .bf16 = float_matmul<quant::BF16>},
+               .bf16 = float_matmul<quant::BF16>,
+               .codes = kMatMulCodes},
     .attend_f16 = attend<quant::F16>,
     .attend_f32 = attend<quant::F32>,
     .scale = scale,

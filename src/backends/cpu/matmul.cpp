@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backends/cpu/packed_codes.hpp"
 #include "backends/cpu/packed_format.hpp"
 #include "graph/arithmetic.hpp"
 
@@ -24,6 +25,10 @@ FloatMatMul kernel_of(const Kernels& kernels, quant::F32) { return kernels.matmu
 FloatMatMul kernel_of(const Kernels& kernels, quant::F16) { return kernels.matmul.f16; }
 FloatMatMul kernel_of(const Kernels& kernels, quant::BF16) { return kernels.matmul.bf16; }
 // clang-format on
+template <class F>
+requires kIsPackedAsCodes<F> RoundedMatMul kernel_of(const Kernels& kernels, F) {
+    return kernels.matmul.codes[static_cast<std::size_t>(kCodeKernel<F>)];
+}
 
 /// result * scale, + bias, into the outputs of one tile that exist: a group may begin before the
 /// first row of the weight and end after its last.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/packed_code_rows.hpp"
+#include "backends/cpu/packed_codes.hpp"
 #include "backends/cpu/packed_format.hpp"
 
 namespace artel::cpu {
@@ -143,9 +145,12 @@ void pack_row(quant::FormatId format, const std::byte* source, std::size_t row, 
     quant::with_format(format, [&]<class F>() {
         std::byte* group = packed + row / kGroupRows * group_bytes<F>(columns);
         const std::size_t lane = row % kGroupRows;
+        if constexpr (kIsPackedAsCodes<F>) return pack_code_row<F>(source, lane, columns, group);
         for (std::size_t b = 0; b < columns / F::kBlockElements; ++b) {
             const auto block = load_block<F>(source, b);
-            if constexpr (Packed<F>::kIsInteger)
+            if constexpr (kIsPackedAsCodes<F>)
+                continue;
+            else if constexpr (Packed<F>::kIsInteger)
                 pack_block<F>(block, static_cast<int>(lane), group + b * Packed<F>::kBytes);
             else
                 store(group, b * kGroupRows + lane, block);
@@ -158,7 +163,9 @@ void decode_packed_row(quant::FormatId format, const std::byte* packed, std::siz
     quant::with_format(format, [&]<class F>() {
         const std::byte* group = packed + row / kGroupRows * group_bytes<F>(columns);
         const std::size_t lane = row % kGroupRows;
-        if constexpr (Packed<F>::kIsInteger) {
+        if constexpr (kIsPackedAsCodes<F>) {
+            decode_code_row<F>(group, lane, columns, floats);
+        } else if constexpr (Packed<F>::kIsInteger) {
             for (std::size_t b = 0; b < columns / F::kBlockElements; ++b)
                 decode_packed_block<F>(group + b * Packed<F>::kBytes, lane,
                                        floats + b * F::kBlockElements);
