@@ -18,7 +18,13 @@
 //                     sum = minima[part] * sum(q)           offset = -superblock minimum
 //     Q6_K            dot = scales[2b] * sum(w * q, first 16 of b)
 //                         + scales[2b+1] * sum(w * q, last 16 of b); scale = superblock scale
-//   (b counts within the superblock there.) |dot| < 2^24 always, so float(dot) is exact.
+//     Others          dot = sum over halves h (16 columns) of scales[part of h] * sum(w * q, h)
+//                     scale = block_scale(); scales are 1 where a block has no parts
+//                     Q2_K: sum = sum over halves of minima[part of h] * sum(q, h)
+//                     offset = -block_minimum()            (quant/parts.hpp names all of these)
+//     NVFP4           one fma for each half: acc = fma(float(dot of h), scale of h * d[b], acc)
+//   (b counts within the superblock there.) |dot| < 2^24 always, so float(dot) is exact; IQ4_XS
+//   comes nearest: 32 columns * 127 * 127 * 32.
 //   f16 scales become float32 exactly; `scale * d[b]` and `offset * d[b]` are rounded once.
 // MatMul, float formats (Activations::F32). Per output, columns k ascending:
 //     acc = fma(x[k], float(w[k]), acc), from +0.
@@ -53,6 +59,7 @@
 // GatedActivation  silu(gate) * up, gelu_tanh(gate) * up.   SoftCap  cap * tanh(x / cap).
 //             clamped_swish(gate, up).
 // Activate    gelu_erf(x).
+// HeadMatMul  each head as a MatMul. SliceHeads, JoinHeads  copies.
 // RoutedExperts  per row; experts and weights by routing.hpp:
 //             softmax    top = max; e[i] = exp(x[i] - top); e[i] / tree_sum(partial),
 //                        partial[i % 16] += e[i], from +0; i counts experts, or chosen ones

@@ -46,7 +46,8 @@ std::uint64_t moved_bytes(const Graph& graph, const Op& op, const CostInputs& in
 }
 
 std::uint64_t row_state_elements(const LayerState& layer) {
-    return std::uint64_t{layer.kv_head_count} * (layer.key_dim + layer.value_dim);
+    const std::uint64_t values = layer.values_in_keys ? 0 : layer.value_dim;
+    return layer.kv_head_count * (layer.key_dim + values);
 }
 
 struct OpCost {
@@ -100,6 +101,13 @@ struct OpCost {
         return cost;
     }
     Cost operator()(const Activate& op) const { return per_element(op.out, 20); }
+    Cost operator()(const HeadMatMul& op) const {
+        const Shape& matrix = graph.shape(op.weight);
+        return {.weight_bytes = inputs.rows.step == 0 ? 0 : used_bytes(graph, op.weight),
+                .flops = product({2, inputs.rows.step, matrix.rows, matrix.columns})};
+    }
+    Cost operator()(const SliceHeads&) const { return {}; }
+    Cost operator()(const JoinHeads&) const { return {}; }
     /// Of experts, as many as rows can have chosen: all different ones for few rows, all for many.
     Cost operator()(const RoutedExperts& op) const {
         const std::uint64_t experts = op.routing.expert_count;

@@ -161,6 +161,11 @@ StateSlot GraphBuilder::add_layer_state(std::uint32_t group, const LayerState& l
     const bool is_sane = layer.kv_head_count > 0 && layer.kv_head_count <= kHeadsMax &&
                          layer.key_dim > 0 && layer.key_dim <= kHeadsMax && layer.value_dim > 0 &&
                          layer.value_dim <= kHeadsMax;
+    if (is_sane && layer.values_in_keys && layer.value_dim > layer.key_dim) {
+        fail(invalid_argument("{} value columns within {} key columns", layer.value_dim,
+                              layer.key_dim));
+        return {};
+    }
     if (!is_sane) {
         fail(invalid_argument("{} kv heads with {} key and {} value columns, expected 1 to {} each",
                               layer.kv_head_count, layer.key_dim, layer.value_dim, kHeadsMax));
@@ -395,6 +400,65 @@ Tensor GraphBuilder::soft_cap(Tensor x, float cap) {
         return {};
     }
     graph_.ops.emplace_back(SoftCap{.x = x, .out = out, .cap = cap});
+    return out;
+}
+
+bool GraphBuilder::expect_heads(std::string_view op, Tensor x, std::uint32_t head_count) {
+    const Shape& shape = graph_.shape(x);
+    return expect(
+        shape.row_kind == RowKind::Step && head_count > 0 && shape.columns % head_count == 0, op,
+        fmt::format("rows of {} heads", head_count), x);
+}
+
+Tensor GraphBuilder::head_matmul(Tensor weight, Tensor x, std::uint32_t head_count) {
+    constexpr std::string_view kOp = "head_matmul";
+    if (!accept(kOp, {weight, x}) || !expect_heads(kOp, x, head_count)) return {};
+    const Shape matrix = graph_.shape(weight);
+    const bool fits = graph_.record(weight).kind == TensorKind::Weight &&
+                      matrix.rows % head_count == 0 &&
+                      matrix.columns * head_count == graph_.shape(x).columns;
+    if (!expect(fits, kOp,
+                fmt::format("{} matrices of {} columns", head_count,
+                            graph_.shape(x).columns / head_count),
+                weight))
+        return {};
+    const Tensor out = new_tensor(TensorKind::Scratch, {RowKind::Step, 0, matrix.rows});
+    const Tensor room = new_tensor(TensorKind::Scratch,
+                                   {RowKind::Step, 0, matrix.columns + matrix.rows / head_count});
+    const bool is_exact = is_float(graph_.weight(weight).format);
+    graph_.ops.emplace_back(
+        HeadMatMul{.x = x,
+                   .weight = weight,
+                   .out = out,
+                   .room = room,
+                   .head_count = head_count,
+                   .activations = is_exact ? Activations::F32 : Activations::I8x32});
+    return out;
+}
+
+Tensor GraphBuilder::slice_heads(Tensor x, std::uint32_t head_count, std::uint32_t first,
+                                 std::uint32_t count) {
+    constexpr std::string_view kOp = "slice_heads";
+    if (!accept(kOp, {x}) || !expect_heads(kOp, x, head_count)) return {};
+    const std::uint64_t head_dim = graph_.shape(x).columns / head_count;
+    if (!expect(count > 0 && first < head_dim && count <= head_dim - first, kOp,
+                fmt::format("heads with columns {} to {}", first, std::uint64_t{first} + count), x))
+        return {};
+    const Tensor out =
+        new_tensor(TensorKind::Scratch, {RowKind::Step, 0, std::uint64_t{head_count} * count});
+    graph_.ops.emplace_back(
+        SliceHeads{.x = x, .out = out, .head_count = head_count, .first = first});
+    return out;
+}
+
+Tensor GraphBuilder::join_heads(Tensor a, Tensor b, std::uint32_t head_count) {
+    constexpr std::string_view kOp = "join_heads";
+    if (!accept(kOp, {a, b}) || !expect_heads(kOp, a, head_count) ||
+        !expect_heads(kOp, b, head_count))
+        return {};
+    const std::uint64_t columns = graph_.shape(a).columns + graph_.shape(b).columns;
+    const Tensor out = new_tensor(TensorKind::Scratch, {RowKind::Step, 0, columns});
+    graph_.ops.emplace_back(JoinHeads{.a = a, .b = b, .out = out, .head_count = head_count});
     return out;
 }
 

@@ -96,6 +96,13 @@ class GraphBuilder {
     Tensor scale(Tensor x, float factor);
     Tensor gated_activation(GateKind kind, Tensor gate, Tensor up);
     Tensor activate(ActivationKind kind, Tensor x);
+    /// x (R, heads * n), weight (heads * m, n) -> (R, heads * m)
+    Tensor head_matmul(Tensor weight, Tensor x, std::uint32_t head_count);
+    /// Columns of each head. (R, heads * n) -> (R, heads * count)
+    Tensor slice_heads(Tensor x, std::uint32_t head_count, std::uint32_t first,
+                       std::uint32_t count);
+    /// Heads of a, each followed by that of b.
+    Tensor join_heads(Tensor a, Tensor b, std::uint32_t head_count);
     /// `logits`: the router's, of each row. Shapes are those of RoutedExperts.
     Tensor routed_experts(Tensor x, Tensor logits, const ExpertsOptions& options);
     Tensor select_rows(Tensor x);
@@ -113,6 +120,7 @@ class GraphBuilder {
   private:
     bool accept(std::string_view op, std::initializer_list<Tensor> tensors);
     bool expect(bool holds, std::string_view op, std::string_view rule, Tensor x);
+    bool expect_heads(std::string_view op, Tensor x, std::uint32_t head_count);
     bool expect_routing(const Routing& routing);
     bool expect_experts(Tensor x, Tensor logits, const ExpertsOptions& options);
     bool expect_vector(std::string_view op, Tensor x, std::uint64_t columns);

@@ -34,6 +34,9 @@ std::string_view op_name(const Op& op) {
         [](const LayerNorm&) { return "LayerNorm"; },
         [](const Activate&) { return "Activate"; },
         [](const RoutedExperts&) { return "RoutedExperts"; },
+        [](const HeadMatMul&) { return "HeadMatMul"; },
+        [](const SliceHeads&) { return "SliceHeads"; },
+        [](const JoinHeads&) { return "JoinHeads"; },
     };
     return std::visit(kName, op);
 }
@@ -82,6 +85,15 @@ OpTensors op_tensors(const Op& op) {
         },
         [](const Activate& o) -> OpTensors {
             return {{o.x}, o.out, {}};
+        },
+        [](const HeadMatMul& o) -> OpTensors {
+            return {{o.x, o.weight}, o.out, o.room};
+        },
+        [](const SliceHeads& o) -> OpTensors {
+            return {{o.x}, o.out, {}};
+        },
+        [](const JoinHeads& o) -> OpTensors {
+            return {{o.a, o.b}, o.out, {}};
         },
         [](const RoutedExperts& o) -> OpTensors {
             constexpr Tensor kNone;

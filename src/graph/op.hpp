@@ -90,7 +90,8 @@ struct StateSlot {
 };
 
 /// Writes each row's keys and values into the pages of its sequence, at its position, rounded to
-/// the group's type. Sizes are those of the slot's LayerState.
+/// the group's type. Sizes are those of the slot's LayerState; where its values are columns of the
+/// keys, they are not written again.
 struct StoreState {
     StateSlot slot;
     Tensor keys;    // (R, kv_head_count * key_dim)
@@ -161,6 +162,33 @@ struct SoftCap {
     float cap = 1;
 };
 
+/// out = x * weight^T of each head by itself: head h has columns [h * n, (h + 1) * n) of x and rows
+/// [h * m, (h + 1) * m) of the weight.
+struct HeadMatMul {
+    Tensor x;       // (R, head_count * n)
+    Tensor weight;  // (head_count * m, n)
+    Tensor out;     // (R, head_count * m)
+    Tensor room;    // (R, n + m): anything, while it runs
+    std::uint32_t head_count = 0;
+    Activations activations = Activations::F32;
+};
+
+/// Columns [first, first + count) of each head of x.
+struct SliceHeads {
+    Tensor x;    // (R, head_count * head_dim)
+    Tensor out;  // (R, head_count * count)
+    std::uint32_t head_count = 0;
+    std::uint32_t first = 0;
+};
+
+/// Each head of a, followed by the same head of b.
+struct JoinHeads {
+    Tensor a;    // (R, head_count * n)
+    Tensor b;    // (R, head_count * m)
+    Tensor out;  // (R, head_count * (n + m))
+    std::uint32_t head_count = 0;
+};
+
 /// out = sum over the experts that a row chose by its logits, of weight * down(f(gate(x)) * up(x)).
 /// The matrices of all experts follow each other in one weight.
 struct RoutedExperts {
@@ -179,9 +207,9 @@ struct RoutedExperts {
     GateKind kind = GateKind::Silu;
 };
 
-using Op =
-    std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply, Scale,
-                 GatedActivation, SelectRows, SoftCap, LayerNorm, Activate, RoutedExperts>;
+using Op = std::variant<EmbedRows, RmsNorm, MatMul, Rope, StoreState, Attention, Add, Multiply,
+                        Scale, GatedActivation, SelectRows, SoftCap, LayerNorm, Activate,
+                        RoutedExperts, HeadMatMul, SliceHeads, JoinHeads>;
 
 /// "RmsNorm", ...: for messages and traces.
 std::string_view op_name(const Op& op);

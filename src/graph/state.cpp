@@ -21,7 +21,11 @@ PageLayout page_layout(const StateGroup& group) {
         LayerPlace place;
         place.keys_offset = layout.page_bytes;
         place.values_offset = aligned(place.keys_offset + column_bytes * layer.key_dim);
-        layout.page_bytes = aligned(place.values_offset + column_bytes * layer.value_dim);
+        layout.page_bytes = place.values_offset;
+        if (layer.values_in_keys)
+            place.values_offset = place.keys_offset;
+        else
+            layout.page_bytes = aligned(place.values_offset + column_bytes * layer.value_dim);
         layout.layers.push_back(place);
     }
     return layout;

@@ -34,6 +34,8 @@ struct LayerState {
     std::uint32_t kv_head_count = 0;
     std::uint32_t key_dim = 0;
     std::uint32_t value_dim = 0;
+    /// Values are the first value_dim columns of the keys and have no place of their own (MLA).
+    bool values_in_keys = false;
     friend bool operator==(const LayerState&, const LayerState&) = default;
 };
 

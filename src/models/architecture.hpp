@@ -90,6 +90,7 @@ Architecture falcon_architecture();
 Architecture qwen3moe_architecture();
 Architecture gpt_oss_architecture();
 Architecture glm4moe_architecture();
+Architecture deepseek2_architecture();
 
 /// All architectures of this build.
 std::span<const Architecture> all_architectures();

@@ -226,7 +226,8 @@ Tensor attend(GraphBuilder& g, const HeadShape& heads, const HeadRows& rows,
     const graph::StateSlot slot =
         g.add_layer_state(options.group, {.kv_head_count = heads.kv_head_count,
                                           .key_dim = heads.key_dim,
-                                          .value_dim = heads.value_dim});
+                                          .value_dim = heads.value_dim,
+                                          .values_in_keys = options.values_in_keys});
     g.store_state(slot, rows.keys, rows.values);
     const float scale =
         options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<float>(heads.key_dim));

@@ -113,6 +113,7 @@ struct AttendOptions {
     float scale = 0;    // 0: 1 / sqrt(key_dim)
     float softcap = 0;  // 0: none
     std::optional<graph::Tensor> sinks = std::nullopt;
+    bool values_in_keys = false;  // values are the first columns of the keys, which are kept once
 };
 /// Keeps keys and values in the state group and attends to all of it that the row sees.
 /// -> (R, heads * value_dim)

@@ -20,6 +20,7 @@ std::span<const Architecture> all_architectures() {
         qwen3moe_architecture(),
         gpt_oss_architecture(),
         glm4moe_architecture(),
+        deepseek2_architecture(),
     };
     // clang-format on
     return architectures;

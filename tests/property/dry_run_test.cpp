@@ -78,6 +78,35 @@ TEST_P(DryRun, AnnouncesTheTensorsAndBytesThatAStageLoads) {
     }
 }
 
+TEST(DryRunOfExperts, CountsTheChosenOnesForATokenAndAllForMany) {
+    const auto model = TinyModel::create("qwen3moe", {.layers = 1});
+    const auto description = describe(model->index());
+    ASSERT_TRUE(description.ok()) << description.status();
+    const PartDescription& layer = description->layers[0];
+    std::uint64_t routed = 0;
+    for (const TensorUse& tensor : layer.tensors)
+        if (tensor.name.find("_exps.") != std::string::npos) routed += tensor.bytes;
+    ASSERT_EQ(routed, 3U * 6 * 32 * 32 / 32 * 34);  // Q8_0: 34 bytes for 32 columns
+    EXPECT_EQ(layer.row_cost.weight_bytes, layer.weight_bytes - routed / 6 * 4);
+}
+
+// The latent vector and the turned key part, once, for all heads.
+TEST(DryRunOfLatentAttention, CountsOneVectorAToken) {
+    const auto model = TinyModel::create("deepseek2", {.layers = 1});
+    const auto description = describe(model->index());
+    ASSERT_TRUE(description.ok()) << description.status();
+    ASSERT_EQ(description->layers[0].state.size(), 1U);
+    EXPECT_EQ(description->layers[0].state[0].bytes_per_token, 2U * (32 + 16));
+}
+
+TEST(DryRunOfGlm4Moe, LeavesOutBlocksThatPredict) {
+    const auto model = TinyModel::create("glm4moe", {.layers = 3});
+    const auto description = describe(model->index());
+    ASSERT_TRUE(description.ok()) << description.status();
+    EXPECT_EQ(model->index().metadata().get<std::uint32_t>("glm4moe.block_count").value(), 4U);
+    EXPECT_EQ(description->shape.layer_count, 3U);
+}
+
 std::vector<std::string> architecture_names() {
     std::vector<std::string> names;
     for (const Architecture& architecture : all_architectures())

@@ -208,6 +208,23 @@ void add_glm4moe_layer(const Writing& w) {
     w.vector("exp_probs_b.bias", w.shape.experts);
 }
 
+/// Heads of 32 plain and head_dim turned columns over a latent vector of 32, values of 32.
+void add_deepseek2_layer(const Writing& w) {
+    add_norms(w, "attn_norm.weight", "ffn_norm.weight");
+    w.matrix("attn_q_a.weight", 32, w.shape.width);
+    w.vector("attn_q_a_norm.weight", 32);
+    w.matrix("attn_q_b.weight", w.shape.heads * (32 + w.shape.head_dim), 32);
+    w.matrix("attn_kv_a_mqa.weight", 32 + w.shape.head_dim, w.shape.width);
+    w.vector("attn_kv_a_norm.weight", 32);
+    w.make.add_experts(w.name("attn_k_b.weight"), w.shape.heads, 32, 32);
+    w.make.add_experts(w.name("attn_v_b.weight"), w.shape.heads, 32, 32);
+    w.matrix("attn_output.weight", w.shape.width, w.shape.heads * 32);
+    if (w.layer == 0) return add_gated_ffn(w);
+    add_experts(w);
+    add_shared_expert(w);
+    w.vector("exp_probs_b.bias", w.shape.experts);
+}
+
 void no_settings(const Writing&) {}
 void set_window(const Writing& w) {
     w.set("attention.sliding_window", w.shape.window);
@@ -236,8 +253,8 @@ void set_gpt_oss(const Writing& w) {
     set_window(w);
     set_yarn(w);
 }
-/// Two groups of which one may be chosen from, one dense layer, part of a head turned.
-void set_glm4moe(const Writing& w) {
+/// Two groups of which one may be chosen from, a shared expert, one dense layer.
+void set_grouped_experts(const Writing& w) {
     set_experts(w);
     w.set("expert_gating_func", std::uint32_t{2});
     w.set("expert_group_count", std::uint32_t{2});
@@ -246,7 +263,21 @@ void set_glm4moe(const Writing& w) {
     w.set("expert_weights_norm", true);
     w.set("expert_shared_count", std::uint32_t{1});
     w.set("leading_dense_block_count", std::uint32_t{1});
+}
+void set_glm4moe(const Writing& w) {
+    set_grouped_experts(w);
     w.set("rope.dimension_count", w.shape.head_dim / 2);
+    w.set("nextn_predict_layers", std::uint32_t{1});
+}
+void set_deepseek2(const Writing& w) {
+    set_grouped_experts(w);
+    set_yarn(w);
+    w.set("rope.scaling.yarn_log_multiplier", 0.1F);
+    w.set("rope.dimension_count", w.shape.head_dim);
+    w.set("attention.q_lora_rank", std::uint32_t{32});
+    w.set("attention.kv_lora_rank", std::uint32_t{32});
+    w.set("attention.key_length_mla", 32 + w.shape.head_dim);
+    w.set("attention.value_length_mla", std::uint32_t{32});
 }
 
 struct Kind {
@@ -267,13 +298,15 @@ constexpr Kind kKinds[] = {
     {"qwen3moe", set_experts, add_qwen3moe_layer},
     {"gpt-oss", set_gpt_oss, add_gpt_oss_layer},
     {"glm4moe", set_glm4moe, add_glm4moe_layer},
+    {"deepseek2", set_deepseek2, add_deepseek2_layer},
 };
 // clang-format on
 
 void add_settings(const Writing& w) {
     const TinyShape& shape = w.shape;
     w.writer.add_metadata("general.architecture", std::string_view(w.architecture));
-    w.set("block_count", shape.layers);
+    // glm4moe counts a block that predicts further tokens, whose tensors nobody needs.
+    w.set("block_count", shape.layers + (w.architecture == "glm4moe" ? 1U : 0U));
     w.set("context_length", shape.context);
     w.set("embedding_length", shape.width);
     w.set("feed_forward_length", shape.ffn_width);

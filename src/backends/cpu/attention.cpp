@@ -33,10 +33,34 @@ void store_row(const LayerPages& layer, std::uint32_t page, std::uint32_t offset
         for (std::uint32_t c = 0; c < state.key_dim; ++c)
             store_element(layer.keys(page), layer.type, key_index(state, head, c, offset),
                           keys[head * state.key_dim + c]);
-        for (std::uint32_t c = 0; c < state.value_dim; ++c)
+        for (std::uint32_t c = 0; c < state.value_dim && !state.values_in_keys; ++c)
             store_element(layer.values(page), layer.type, value_index(state, head, c, offset),
                           values[head * state.value_dim + c]);
     }
+}
+
+/// The first value_dim columns of a page's keys (columns, 64) as values (64, value_dim).
+template <class Element>
+void transpose_values(const std::byte* keys, std::size_t value_dim, float* room) {
+    auto* target = reinterpret_cast<std::byte*>(room);
+    for (std::size_t j = 0; j < kPageTokens; ++j)
+        for (std::size_t c = 0; c < value_dim; ++c)
+            std::memcpy(target + (j * value_dim + c) * sizeof(Element),
+                        keys + (c * kPageTokens + j) * sizeof(Element), sizeof(Element));
+}
+
+/// The values of a page for one kv head: where they lie, or copied into `room`.
+const std::byte* values_of(const LayerPages& layer, std::uint32_t page, std::uint32_t kv_head,
+                           const std::byte* keys, float* room) {
+    const graph::LayerState& state = layer.layer;
+    if (!state.values_in_keys)
+        return layer.values(page) +
+               value_index(state, kv_head, 0, 0) * graph::state_type_bytes(layer.type);
+    if (layer.type == graph::StateType::F16)
+        transpose_values<quant::F16Bits>(keys, state.value_dim, room);
+    else
+        transpose_values<float>(keys, state.value_dim, room);
+    return reinterpret_cast<const std::byte*>(room);
 }
 
 /// What the sum of weighted values is multiplied by.
@@ -72,7 +96,7 @@ void attend_row(const Kernels& kernels, const AttentionWork& work, const graph::
         for (std::uint32_t b = first / kPageTokens; b <= position / kPageTokens; ++b) {
             const std::uint32_t page = page_of(table, b);
             block.keys = layer.keys(page) + key_index(state, kv_head, 0, 0) * element;
-            block.values = layer.values(page) + value_index(state, kv_head, 0, 0) * element;
+            block.values = values_of(layer, page, kv_head, block.keys, room + state.value_dim);
             block.first = std::max(first, b * kPageTokens) - b * kPageTokens;
             block.end = std::min(position - b * kPageTokens + 1, kPageTokens);
             for (std::uint32_t h = 0; h < count; ++h)
@@ -88,6 +112,11 @@ void attend_row(const Kernels& kernels, const AttentionWork& work, const graph::
 }
 
 }  // namespace
+
+std::size_t attention_room(const graph::LayerState& layer) {
+    const std::size_t vectors = layer.values_in_keys ? 1 + kPageTokens : 1;
+    return vectors * layer.value_dim;
+}
 
 void store_state(ThreadPool& pool, const LayerPages& layer, const graph::Graph& graph,
                  const graph::RunInputs& inputs, const float* keys, const float* values) {
@@ -114,8 +143,7 @@ void attention(const Kernels& kernels, ThreadPool& pool, const AttentionWork& wo
         const std::size_t head = std::size_t{row} * work.head_count + kv_head * heads;
         attend_row(kernels, work, inputs.table(graph, inputs.sequences[row], work.layer->group),
                    inputs.positions[row], kv_head, work.query + head * state.key_dim,
-                   work.out + head * state.value_dim,
-                   work.room + std::size_t{thread} * state.value_dim);
+                   work.out + head * state.value_dim, work.room + thread * work.room_stride);
     });
 }
 

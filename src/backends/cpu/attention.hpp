@@ -33,12 +33,17 @@ struct LayerPages {
 void store_state(ThreadPool& pool, const LayerPages& layer, const graph::Graph& graph,
                  const graph::RunInputs& inputs, const float* keys, const float* values);
 
+/// Floats that one thread needs: a block's vector, and a page's values where they are kept as
+/// columns of the keys, which the value loop wants row by row.
+std::size_t attention_room(const graph::LayerState& layer);
+
 struct AttentionWork {
     const LayerPages* layer = nullptr;
     const float* query = nullptr;  // (R, head_count * key_dim)
     const float* sinks = nullptr;  // (head_count), or null
     float* out = nullptr;          // (R, head_count * value_dim)
-    float* room = nullptr;         // (threads, value_dim)
+    float* room = nullptr;         // (threads, room_stride)
+    std::size_t room_stride = 0;   // at least attention_room() of the layer
     std::uint32_t head_count = 0;
     std::uint32_t window = 0;
     float scale = 1;

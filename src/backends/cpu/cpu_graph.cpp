@@ -123,13 +123,12 @@ Error CpuGraph::allocate_scratch(std::uint32_t threads) {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) place_[graph_.inputs[i].index] = i;
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) place_[graph_.outputs[i].index] = i;
     std::uint64_t pieces = 0;
-    std::size_t value_dim = 0;
     for (const graph::Op& op : graph_.ops) pieces = std::max(pieces, piece_count(op));
     for (const auto& group : graph_.groups)
         for (const auto& layer : group.layers)
-            value_dim = std::max<std::size_t>(value_dim, layer.value_dim);
+            attention_room_stride_ = std::max(attention_room_stride_, attention_room(layer));
     ARTEL_ASSIGN(rounded_, CpuBuffer::create(pieces * sizeof(RoundedPiece)));
-    attention_room_.resize(threads * value_dim);
+    attention_room_.resize(threads * attention_room_stride_);
     return ok();
 }
 
@@ -144,6 +143,9 @@ std::uint64_t CpuGraph::piece_count(const graph::Op& op) const {
     if (const auto* experts = std::get_if<graph::RoutedExperts>(&op))
         return pieces(experts->x, std::max(graph_.shape(experts->x).columns,
                                            graph_.shape(experts->down).columns));
+    if (const auto* heads = std::get_if<graph::HeadMatMul>(&op))
+        if (heads->activations == graph::Activations::I8x32)
+            return pieces(heads->x, graph_.shape(heads->weight).columns);
     return 0;
 }
 
@@ -312,6 +314,7 @@ void CpuGraph::compute(const Step& step, const graph::Attention& op) {
                .sinks = vector_of(op.sinks),
                .out = data(step, op.out),
                .room = attention_room_.data(),
+               .room_stride = attention_room_stride_,
                .head_count = op.head_count,
                .window = op.window,
                .scale = op.scale,
@@ -410,6 +413,59 @@ void CpuGraph::compute(const Step& step, const graph::RoutedExperts& op) {
                     .out = data(step, op.out),
                     .rows = step.rows.step},
                    experts_room_);
+}
+
+void CpuGraph::compute(const Step& step, const graph::HeadMatMul& op) {
+    const std::size_t rows = step.rows.step;
+    const std::size_t columns = graph_.shape(op.weight).columns;
+    const float* x = read(step, op.x);
+    float* out = data(step, op.out);
+    float* head_x = data(step, op.room);  // (R, columns)
+    MatMulWork work;
+    work.weight = weight_rows(op.weight);
+    work.weight.count /= op.head_count;
+    float* head_out = head_x + rows * columns;  // (R, rows of a head's matrix)
+    work.x = head_x;
+    work.rows = rows;
+    work.out = head_out;
+    const std::size_t count = work.weight.count;
+    rounded_tensor_ = {};  // its pieces are overwritten
+    for (std::size_t head = 0; head < op.head_count; ++head) {
+        for (std::size_t r = 0; r < rows; ++r)
+            std::copy_n(x + (r * op.head_count + head) * columns, columns, head_x + r * columns);
+        if (op.activations == graph::Activations::I8x32) {
+            auto* pieces = reinterpret_cast<RoundedPiece*>(rounded_->data());
+            round_rows(step.kernels, step.pool, head_x, rows, columns, pieces);
+            work.rounded = pieces;
+        }
+        matmul(step.kernels, step.pool, work);
+        for (std::size_t r = 0; r < rows; ++r)
+            std::copy_n(head_out + r * count, count, out + (r * op.head_count + head) * count);
+        work.weight.first_row += count;
+    }
+}
+
+void CpuGraph::compute(const Step& step, const graph::SliceHeads& op) {
+    const std::size_t heads = step.rows.step * op.head_count;
+    const std::size_t head_dim = graph_.shape(op.x).columns / op.head_count;
+    const std::size_t count = graph_.shape(op.out).columns / op.head_count;
+    const float* x = read(step, op.x) + op.first;
+    float* out = data(step, op.out);
+    for (std::size_t head = 0; head < heads; ++head)
+        std::copy_n(x + head * head_dim, count, out + head * count);
+}
+
+void CpuGraph::compute(const Step& step, const graph::JoinHeads& op) {
+    const std::size_t heads = step.rows.step * op.head_count;
+    const std::size_t n = graph_.shape(op.a).columns / op.head_count;
+    const std::size_t m = graph_.shape(op.b).columns / op.head_count;
+    const float* a = read(step, op.a);
+    const float* b = read(step, op.b);
+    float* out = data(step, op.out);
+    for (std::size_t head = 0; head < heads; ++head) {
+        std::copy_n(a + head * n, n, out + head * (n + m));
+        std::copy_n(b + head * m, m, out + head * (n + m) + n);
+    }
 }
 
 }  // namespace artel::cpu

@@ -87,6 +87,9 @@ class CpuGraph final : public backends::PreparedGraph {
     void compute(const Step& step, const graph::LayerNorm& op);
     void compute(const Step& step, const graph::Activate& op);
     void compute(const Step& step, const graph::RoutedExperts& op);
+    void compute(const Step& step, const graph::HeadMatMul& op);
+    void compute(const Step& step, const graph::SliceHeads& op);
+    void compute(const Step& step, const graph::JoinHeads& op);
 
     graph::Graph graph_;
     graph::RowCounts rows_max_;
@@ -97,7 +100,8 @@ class CpuGraph final : public backends::PreparedGraph {
     std::vector<RopeTable> ropes_;
     std::unique_ptr<CpuBuffer> scratch_;
     std::unique_ptr<CpuBuffer> rounded_;  // RoundedPiece
-    std::vector<float> attention_room_;   // (threads, value_dim)
+    std::vector<float> attention_room_;   // (threads, attention_room_stride_)
+    std::size_t attention_room_stride_ = 0;
     ExpertsRoom experts_room_;
     graph::Tensor rounded_tensor_;  // what rounded_ holds in this step
 };

@@ -85,6 +85,7 @@ struct LayerPages {
                        key_index(layer, head, column, position % graph::kPageTokens));
     }
     std::byte* value(std::uint32_t position, std::uint64_t head, std::uint64_t column) const {
+        if (layer.values_in_keys) return key(position, head, column);
         return element(position, place.values_offset,
                        value_index(layer, head, column, position % graph::kPageTokens));
     }
@@ -256,7 +257,7 @@ void compute(const graph::StoreState& op, StepValues& step) {
         for (std::size_t head = 0; head < layer.kv_head_count; ++head) {
             for (std::size_t k = 0; k < layer.key_dim; ++k)
                 pages.write(pages.key(position, head, k), keys[head * layer.key_dim + k]);
-            for (std::size_t c = 0; c < layer.value_dim; ++c)
+            for (std::size_t c = 0; c < layer.value_dim && !layer.values_in_keys; ++c)
                 pages.write(pages.value(position, head, c), values[head * layer.value_dim + c]);
         }
     }
@@ -362,6 +363,39 @@ void compute(const graph::RoutedExperts& op, StepValues& step) {
         for (std::size_t i = 0; i < sums.size(); ++i)
             step.row(op.out, r)[i] = static_cast<float>(sums[i]);
     }
+}
+
+void compute(const graph::HeadMatMul& op, StepValues& step) {
+    const std::uint64_t columns = step.columns(op.x) / op.head_count;
+    const std::uint64_t rows = step.columns(op.out) / op.head_count;
+    for (std::uint64_t r = 0; r < step.rows(op.x); ++r)
+        for (std::uint64_t head = 0; head < op.head_count; ++head)
+            std::ranges::copy(
+                expert_product(step, op.weight, std::nullopt, head, op.head_count,
+                               std::as_const(step).row(op.x, r).subspan(head * columns, columns)),
+                step.row(op.out, r).subspan(head * rows, rows).begin());
+}
+
+void compute(const graph::SliceHeads& op, StepValues& step) {
+    const std::uint64_t head_dim = step.columns(op.x) / op.head_count;
+    const std::uint64_t count = step.columns(op.out) / op.head_count;
+    for (std::uint64_t r = 0; r < step.rows(op.x); ++r)
+        for (std::uint64_t head = 0; head < op.head_count; ++head)
+            std::ranges::copy(
+                std::as_const(step).row(op.x, r).subspan(head * head_dim + op.first, count),
+                step.row(op.out, r).subspan(head * count, count).begin());
+}
+
+void compute(const graph::JoinHeads& op, StepValues& step) {
+    const std::uint64_t n = step.columns(op.a) / op.head_count;
+    const std::uint64_t m = step.columns(op.b) / op.head_count;
+    for (std::uint64_t r = 0; r < step.rows(op.out); ++r)
+        for (std::uint64_t head = 0; head < op.head_count; ++head) {
+            const std::span<float> out = step.row(op.out, r).subspan(head * (n + m), n + m);
+            std::ranges::copy(std::as_const(step).row(op.a, r).subspan(head * n, n), out.begin());
+            std::ranges::copy(std::as_const(step).row(op.b, r).subspan(head * m, m),
+                              out.subspan(n).begin());
+        }
 }
 
 }  // namespace artel::reference

@@ -49,5 +49,8 @@ void compute(const graph::SoftCap& op, StepValues& step);
 void compute(const graph::LayerNorm& op, StepValues& step);
 void compute(const graph::Activate& op, StepValues& step);
 void compute(const graph::RoutedExperts& op, StepValues& step);
+void compute(const graph::HeadMatMul& op, StepValues& step);
+void compute(const graph::SliceHeads& op, StepValues& step);
+void compute(const graph::JoinHeads& op, StepValues& step);
 
 }  // namespace artel::reference
