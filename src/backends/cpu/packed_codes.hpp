@@ -140,26 +140,32 @@ inline constexpr bool kIsPackedAsCodes = requires {
     Packed<F>::kLayout;
 };
 
+#define ARTEL_PACKED_CODES(F, bits, scale, divisor, parts, values)                               \
+    template <>                                                                                  \
+    struct Packed<quant::F>                                                                      \
+        : PackedCodes<quant::F, CodeLayout{bits, BlockScale::scale, divisor, PartScales::parts}, \
+                      values> {};
 // clang-format off
-template <> struct Packed<quant::Q2_K>    : PackedCodes<quant::Q2_K,    CodeLayout{2, BlockScale::F16,  1, PartScales::PartsOf16WithMinima}, kCodesFrom0> {};
-template <> struct Packed<quant::Q3_K>    : PackedCodes<quant::Q3_K,    CodeLayout{3, BlockScale::F16,  1, PartScales::PartsOf16}, kCodesFromMinus4> {};
-template <> struct Packed<quant::Q8_K>    : PackedCodes<quant::Q8_K,    CodeLayout{8, BlockScale::F32,  1, PartScales::None},      kCodesFrom0> {};
-template <> struct Packed<quant::IQ1_S>   : PackedCodes<quant::IQ1_S,   CodeLayout{3, BlockScale::F16,  8, PartScales::PartsOf32}, kCodesOfIq1> {};
-template <> struct Packed<quant::IQ1_M>   : PackedCodes<quant::IQ1_M,   CodeLayout{3, BlockScale::F16,  8, PartScales::PartsOf16}, kCodesOfIq1> {};
-template <> struct Packed<quant::IQ2_XXS> : PackedCodes<quant::IQ2_XXS, CodeLayout{3, BlockScale::F16,  8, PartScales::PartsOf32}, kCodesOfIq2> {};
-template <> struct Packed<quant::IQ2_XS>  : PackedCodes<quant::IQ2_XS,  CodeLayout{3, BlockScale::F16,  8, PartScales::PartsOf16}, kCodesOfIq2> {};
-template <> struct Packed<quant::IQ2_S>   : PackedCodes<quant::IQ2_S,   CodeLayout{3, BlockScale::F16,  8, PartScales::PartsOf16}, kCodesOfIq2> {};
-template <> struct Packed<quant::IQ3_XXS> : PackedCodes<quant::IQ3_XXS, CodeLayout{4, BlockScale::F16,  4, PartScales::PartsOf32}, kCodesOfIq3Xxs> {};
-template <> struct Packed<quant::IQ3_S>   : PackedCodes<quant::IQ3_S,   CodeLayout{4, BlockScale::F16,  1, PartScales::PartsOf32}, kCodesOfIq3S> {};
-template <> struct Packed<quant::IQ4_NL>  : PackedCodes<quant::IQ4_NL,  CodeLayout{4, BlockScale::F16,  1, PartScales::None},      quant::kIq4Values> {};
-template <> struct Packed<quant::IQ4_XS>  : PackedCodes<quant::IQ4_XS,  CodeLayout{4, BlockScale::F16,  1, PartScales::PartsOf32}, quant::kIq4Values> {};
-template <> struct Packed<quant::TQ1_0>   : PackedCodes<quant::TQ1_0,   CodeLayout{2, BlockScale::F16,  1, PartScales::None},      kCodesFromMinus1> {};
-template <> struct Packed<quant::TQ2_0>   : PackedCodes<quant::TQ2_0,   CodeLayout{2, BlockScale::F16,  1, PartScales::None},      kCodesFromMinus1> {};
-template <> struct Packed<quant::Q1_0>    : PackedCodes<quant::Q1_0,    CodeLayout{2, BlockScale::F16,  1, PartScales::None},      kCodesFromMinus1> {};
-template <> struct Packed<quant::Q2_0>    : PackedCodes<quant::Q2_0,    CodeLayout{2, BlockScale::F16,  1, PartScales::None},      kCodesFromMinus1> {};
-template <> struct Packed<quant::MXFP4>   : PackedCodes<quant::MXFP4,   CodeLayout{4, BlockScale::E8M0, 1, PartScales::None},      quant::kFp4Values> {};
-template <> struct Packed<quant::NVFP4>   : PackedCodes<quant::NVFP4,   CodeLayout{4, BlockScale::None, 1, PartScales::Ue4m3},     quant::kFp4Values> {};
+ARTEL_PACKED_CODES(Q2_K,    2, F16,  1, PartsOf16WithMinima, kCodesFrom0)
+ARTEL_PACKED_CODES(Q3_K,    3, F16,  1, PartsOf16,           kCodesFromMinus4)
+ARTEL_PACKED_CODES(Q8_K,    8, F32,  1, None,                kCodesFrom0)
+ARTEL_PACKED_CODES(IQ1_S,   3, F16,  8, PartsOf32,           kCodesOfIq1)
+ARTEL_PACKED_CODES(IQ1_M,   3, F16,  8, PartsOf16,           kCodesOfIq1)
+ARTEL_PACKED_CODES(IQ2_XXS, 3, F16,  8, PartsOf32,           kCodesOfIq2)
+ARTEL_PACKED_CODES(IQ2_XS,  3, F16,  8, PartsOf16,           kCodesOfIq2)
+ARTEL_PACKED_CODES(IQ2_S,   3, F16,  8, PartsOf16,           kCodesOfIq2)
+ARTEL_PACKED_CODES(IQ3_XXS, 4, F16,  4, PartsOf32,           kCodesOfIq3Xxs)
+ARTEL_PACKED_CODES(IQ3_S,   4, F16,  1, PartsOf32,           kCodesOfIq3S)
+ARTEL_PACKED_CODES(IQ4_NL,  4, F16,  1, None,                quant::kIq4Values)
+ARTEL_PACKED_CODES(IQ4_XS,  4, F16,  1, PartsOf32,           quant::kIq4Values)
+ARTEL_PACKED_CODES(TQ1_0,   2, F16,  1, None,                kCodesFromMinus1)
+ARTEL_PACKED_CODES(TQ2_0,   2, F16,  1, None,                kCodesFromMinus1)
+ARTEL_PACKED_CODES(Q1_0,    2, F16,  1, None,                kCodesFromMinus1)
+ARTEL_PACKED_CODES(Q2_0,    2, F16,  1, None,                kCodesFromMinus1)
+ARTEL_PACKED_CODES(MXFP4,   4, E8M0, 1, None,                quant::kFp4Values)
+ARTEL_PACKED_CODES(NVFP4,   4, None, 1, Ue4m3,               quant::kFp4Values)
 // clang-format on
+#undef ARTEL_PACKED_CODES
 
 /// Place of a format's kernels in their tables.
 enum class CodeKernel : std::uint8_t {
