@@ -7,7 +7,8 @@ usage: check_isa.py BUILD_DIR
 A file like matmul_avx2.cpp is compiled with -mavx2. If it makes an inline function or a template of
 ours or of std into a weak symbol, the linker may keep that copy for the whole program, which then
 crashes on a CPU without AVX2. So each weak symbol there must be inside the file's own namespace
-(artel::cpu::avx2). The remedy is in the message.
+(artel::cpu::avx2), or be read-only data, which holds no instructions and none to make it. The
+remedy is in the message.
 """
 import re
 import subprocess
@@ -36,12 +37,18 @@ def is_own(mangled, isa):
     return names[:1] == ["artel"] and isa in names[1:-1]
 
 
-def weak_symbols(nm_output):
-    """The defined weak and unique symbols in the output of `nm`."""
-    for line in nm_output.splitlines():
-        parts = line.split()
-        if len(parts) == 3 and parts[1] in "WVu":
-            yield parts[2]
+def weak_symbols(table):
+    """The defined weak and unique symbols in the output of `objdump -t`, without read-only data.
+    A line: address, seven columns of flags (the first "u": unique, the second "w": weak; the last
+    "O": an object), section, size, name."""
+    for line in table.splitlines():
+        match = re.match(r"[0-9a-f]+ (.{7}) (\S+)\s+[0-9a-f]+\s+(?:\.hidden )?(\S+)$", line)
+        if not match or match[2] == "*UND*":
+            continue
+        flags, section, name = match.groups()
+        is_constant = flags[6] == "O" and section.startswith(".rodata")
+        if (flags[0] == "u" or flags[1] == "w") and not is_constant:
+            yield name
 
 
 def isa_of(path):
@@ -55,7 +62,7 @@ def main():
     objects = [p for p in sorted(Path(sys.argv[1]).rglob("*.cpp.o")) if isa_of(p)]
     bad = 0
     for path in objects:
-        symbols = subprocess.run(["nm", str(path)], check=True, capture_output=True, text=True)
+        symbols = subprocess.run(["objdump", "-t", str(path)], check=True, capture_output=True, text=True)
         for symbol in weak_symbols(symbols.stdout):
             if not is_own(symbol, isa_of(path)) and not ALLOWED.match(symbol):
                 bad += 1

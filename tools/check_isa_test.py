@@ -21,6 +21,12 @@ int use() { return counted(); }
 LEAK = """namespace artel::quant { inline int decode(int a) { static int n = a; return n; } }
 namespace artel::cpu::avx2 { int use(int a) { return quant::decode(a); } }
 """
+TABLE = """namespace artel::quant { inline constexpr int kTable[] = {1, 2}; }
+namespace artel::cpu::avx2 { const int* use() { return quant::kTable; } }
+"""
+MADE_TABLE = """namespace artel::quant { int f(); inline int made = f(); }
+namespace artel::cpu::avx2 { int use() { return quant::made; } }
+"""
 
 
 class CheckIsaTest(unittest.TestCase):
@@ -45,12 +51,19 @@ class CheckIsaTest(unittest.TestCase):
             return subprocess.run([sys.executable, str(TOOL), folder], capture_output=True,
                                   text=True)
 
-    @unittest.skipUnless(shutil.which("c++") and shutil.which("nm"), "no compiler")
+    @unittest.skipUnless(shutil.which("c++") and shutil.which("objdump"), "no compiler")
     def test_real_objects(self):
         self.assertEqual(self.check(OWN).returncode, 0, self.check(OWN).stdout)
         done = self.check(LEAK)
         self.assertEqual(done.returncode, 1)
         self.assertIn("artel::quant::decode", done.stdout)
+
+    @unittest.skipUnless(shutil.which("c++") and shutil.which("objdump"), "no compiler")
+    def test_read_only_data_is_no_code(self):
+        self.assertEqual(self.check(TABLE).returncode, 0, self.check(TABLE).stdout)
+        done = self.check(MADE_TABLE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("artel::quant::made", done.stdout)
 
     def test_nothing_to_check_is_a_failure(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -75,11 +75,11 @@ struct CodeLayout {
 inline constexpr std::int8_t kCodesFrom0[4] = {0, 1, 2, 3};
 inline constexpr std::int8_t kCodesFromMinus1[4] = {-1, 0, 1, 2};
 inline constexpr std::int8_t kCodesFromMinus4[8] = {-4, -3, -2, -1, 0, 1, 2, 3};
-static constexpr std::int8_t kCodesOfIq1[8] = {-9, -7, -1, 1, 7, 9, 9, 9};
-static constexpr std::int8_t kCodesOfIq2[8] = {-43, -25, -8, 8, 25, 43, 43, 43};
-static constexpr std::int8_t kCodesOfIq3Xxs[16] = {-62, -52, -44, -36, -28, -20, -12, -4,
+inline constexpr std::int8_t kCodesOfIq1[8] = {-9, -7, -1, 1, 7, 9, 9, 9};
+inline constexpr std::int8_t kCodesOfIq2[8] = {-43, -25, -8, 8, 25, 43, 43, 43};
+inline constexpr std::int8_t kCodesOfIq3Xxs[16] = {-62, -52, -44, -36, -28, -20, -12, -4,
                                                    4,   12,  20,  28,  36,  44,  52,  62};
-static constexpr std::int8_t kCodesOfIq3S[16] = {-15, -13, -11, -9, -7, -5, -3, -1,
+inline constexpr std::int8_t kCodesOfIq3S[16] = {-15, -13, -11, -9, -7, -5, -3, -1,
                                                  1,   3,   5,   7,  9,  11, 13, 15};
 
 consteval int code_unit(BlockScale scale) {  // bytes a row
