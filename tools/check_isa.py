@@ -62,7 +62,8 @@ def main():
     objects = [p for p in sorted(Path(sys.argv[1]).rglob("*.cpp.o")) if isa_of(p)]
     bad = 0
     for path in objects:
-        symbols = subprocess.run(["objdump", "-t", str(path)], check=True, capture_output=True, text=True)
+        symbols = subprocess.run(["objdump", "-t", str(path)], check=True, capture_output=True,
+                                 text=True)
         for symbol in weak_symbols(symbols.stdout):
             if not is_own(symbol, isa_of(path)) and not ALLOWED.match(symbol):
                 bad += 1
