@@ -24,11 +24,12 @@ struct AttentionCase {
     bool has_sinks = false;
 };
 constexpr AttentionCase kCases[] = {
-    {"plain", {1, 64, 64}, 1, 0, 0},       {"shared", {3, 64, 64}, 9, 0, 0},
-    {"odd", {2, 20, 12}, 6, 0, 0},         {"window1", {1, 8, 8}, 2, 1, 0},
-    {"window20", {2, 16, 24}, 4, 20, 0},   {"window64", {1, 32, 32}, 1, 64, 0},
-    {"window100", {1, 32, 32}, 4, 100, 0}, {"capped", {1, 40, 40}, 2, 0, 5},
-    {"sinks", {2, 32, 32}, 6, 0, 0, true}, {"sinks_window", {1, 16, 16}, 4, 20, 0, true},
+    {"plain", {1, 64, 64}, 1, 0, 0},        {"shared", {3, 64, 64}, 9, 0, 0},
+    {"odd", {2, 20, 12}, 6, 0, 0},          {"window1", {1, 8, 8}, 2, 1, 0},
+    {"window20", {2, 16, 24}, 4, 20, 0},    {"window64", {1, 32, 32}, 1, 64, 0},
+    {"window100", {1, 32, 32}, 4, 100, 0},  {"capped", {1, 40, 40}, 2, 0, 5},
+    {"latent", {1, 48, 32, true}, 4, 0, 0}, {"latent_odd", {2, 21, 13, true}, 4, 0, 0},
+    {"sinks", {2, 32, 32}, 6, 0, 0, true},  {"sinks_window", {1, 16, 16}, 4, 20, 0, true},
 };
 
 /// Two layers, so that a page has more than one part.

@@ -214,11 +214,9 @@ struct AttentionShape {
 };
 
 TEST(AttentionPaths, HasOneAnswerHoweverTheTokensWereCut) {
-    const AttentionShape cases[] = {{{3, 64, 64}, 9, 0, 0},
-                                    {{1, 20, 12}, 5, 0, 0},
-                                    {{1, 256, 256}, 4, 70, 0},
-                                    {{2, 8, 76}, 40, 0, 5},
-                                    {{1, 1, 1}, 1, 1, 0}};
+    const AttentionShape cases[] = {{{3, 64, 64}, 9, 0, 0},        {{1, 20, 12}, 5, 0, 0},
+                                    {{1, 256, 256}, 4, 70, 0},     {{2, 8, 76}, 40, 0, 5},
+                                    {{1, 80, 64, true}, 20, 0, 0}, {{1, 1, 1}, 1, 1, 0}};
     constexpr std::uint32_t kTokens = 150;
     for (const AttentionShape& c : cases)
         for (const auto type : {graph::StateType::F16, graph::StateType::F32}) {

@@ -187,5 +187,63 @@ TEST_P(Experts, AreTheReferences) {
 INSTANTIATE_TEST_SUITE_P(Conformance, Experts, testing::ValuesIn(kCases),
                          [](const auto& p) { return std::string(p.param.name); });
 
+// A head's product is the MatMul of its columns by its rows of the weight.
+TEST(HeadMatMul, IsAMatMulOfEachHeadToTheLastBit) {
+    constexpr std::uint32_t kHeads = 3;
+    constexpr std::uint32_t kColumns = 64;
+    constexpr std::uint32_t kRows = 20;
+    for (const FormatId format : {FormatId::F32, FormatId::F16, FormatId::Q8_0}) {
+        TestWeights weights(91);
+        weights.add("w", format, std::uint64_t{kHeads} * kRows, kColumns);
+        const auto record = [&](bool by_head) {
+            return build_graph(weights, [&](GraphBuilder& g) {
+                const Tensor x = g.input(std::uint64_t{kHeads} * kColumns);
+                const Tensor w = g.weight("w", std::uint64_t{kHeads} * kRows, kColumns);
+                if (by_head) return g.output(g.head_matmul(w, x, kHeads));
+                Tensor joined =
+                    g.matmul(g.weight_rows(w, 0, kRows), g.slice_heads(x, 1, 0, kColumns));
+                for (std::uint32_t head = 1; head < kHeads; ++head)
+                    joined = g.join_heads(joined,
+                                          g.matmul(g.weight_rows(w, head * kRows, kRows),
+                                                   g.slice_heads(x, 1, head * kColumns, kColumns)),
+                                          1);
+                g.output(joined);
+            });
+        };
+        const graph::Graph by_head = record(true);
+        const graph::Graph apart = record(false);
+        for (const std::uint32_t rows : {1U, 9U}) {
+            Random random(92);
+            TestStep step = TestStep::run_of(0, rows);
+            step.inputs = {random_floats(random, std::size_t{rows} * kHeads * kColumns)};
+            const Outputs reference = Session(reference_subject(), by_head, weights).run(step);
+            for (const Subject& subject : subjects()) {
+                SCOPED_TRACE(subject.name());
+                const Outputs actual = Session(subject, by_head, weights).run(step);
+                expect_equal(actual, Session(subject, apart, weights).run(step));
+                expect_near(actual[0], reference[0],
+                            std::vector<float>(reference[0].size(), 100.0F));
+            }
+        }
+    }
+}
+
+TEST(SliceAndJoinHeads, TakeHeadsApartAndPutThemTogether) {
+    const TestWeights weights(0);
+    const graph::Graph graph = build_graph(weights, [&](GraphBuilder& g) {
+        const Tensor x = g.input(10);  // two heads of 5
+        const Tensor left = g.slice_heads(x, 2, 0, 2);
+        const Tensor right = g.slice_heads(x, 2, 2, 3);
+        g.output(g.join_heads(right, left, 2));
+    });
+    TestStep step = TestStep::run_of(0, 2);
+    step.inputs = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}};
+    const Outputs expected = {
+        {2, 3, 4, 0, 1, 7, 8, 9, 5, 6, 12, 13, 14, 10, 11, 17, 18, 19, 15, 16}};
+    expect_equal(Session(reference_subject(), graph, weights).run(step), expected);
+    for (const Subject& subject : subjects())
+        expect_equal(Session(subject, graph, weights).run(step), expected);
+}
+
 }  // namespace
 }  // namespace artel::conformance

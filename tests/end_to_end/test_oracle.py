@@ -22,13 +22,15 @@ class Part(NamedTuple):
 # ARTEL_ORACLE_FULL=1 also cuts the real models over 1 and 3 workers, which takes long.
 REAL_WORKERS = ["--workers", "1,3"] if os.environ.get("ARTEL_ORACLE_FULL") == "1" else []
 FORMATS = "^(Q4_0|Q8_0|Q4_K_M|Q5_K_M|Q6_K)$"
+TINY = ("llama", "llama_rope3", "gemma3", "qwen2", "qwen3", "gemma2", "phi3", "olmo2", "falcon",
+        "qwen3moe", "gpt_oss", "glm4moe", "deepseek2")
 PARTS = [
     Part("badgguf", {"run"}, ["badgguf"], seconds=300),
     Part("templates", {"render"}, ["templates"], seconds=600),
     Part("tok-smollm2", {"tokenize"}, ["--only", "^smollm2$", "tok"], needs_models=True),
     Part("tok-gemma3", {"tokenize"}, ["--only", "^gemma3$", "tok"], needs_models=True),
     *[Part(f"tiny-{n}", {"eval"}, ["--only", f"^{n}$", "--workers", "1,3", "tiny"])
-      for n in ("llama", "llama_rope3", "gemma3")],
+      for n in TINY],
     Part("tinyq-llama", {"eval"},
          ["--only", "^llama$", "--formats", FORMATS, "--workers", "1,3", "tinyq"]),
     Part("real-smollm2", {"eval"}, ["--only", "^smollm2$", *REAL_WORKERS, "real"],
