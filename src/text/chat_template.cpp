@@ -57,6 +57,8 @@ class ChatTemplate::Renderer {
     Renderer(std::string template_text, ChatTemplateOptions options)
         : template_text_(std::move(template_text)), options_(std::move(options)) {}
 
+    std::string_view source() const { return template_text_; }
+
     Error ensure_started() {
         const std::lock_guard lock(mutex_);
         return ensure_started_locked();
@@ -125,6 +127,10 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::create(std::string template_
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Renderer> renderer) : renderer_(std::move(renderer)) {}
 ChatTemplate::~ChatTemplate() = default;
+
+std::string_view ChatTemplate::source() const {
+    return renderer_->source();
+}
 
 Result<RenderedPrompt> ChatTemplate::render(const RenderRequest& request) {
     ARTEL_TRY(check_utf8(request.messages_json, "messages"));

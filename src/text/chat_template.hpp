@@ -73,6 +73,9 @@ class ChatTemplate {
     /// ResourceExhausted and DeadlineExceeded (limits), Unavailable (the child died).
     Result<RenderedPrompt> render(const RenderRequest& request);
 
+    /// The template itself, which also tells how the model writes tool calls (tool_calls.hpp).
+    std::string_view source() const;
+
   private:
     class Renderer;
     explicit ChatTemplate(std::unique_ptr<Renderer> renderer);

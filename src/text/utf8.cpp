@@ -48,6 +48,12 @@ std::size_t valid_utf8_bytes(std::string_view text) {
     return position;
 }
 
+std::size_t count_characters(std::string_view valid) {
+    std::size_t count = 0;
+    for (const char c : valid) count += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U ? 1 : 0;
+    return count;
+}
+
 void append_utf8(std::string& text, std::uint32_t code_point) {
     const auto push = [&text](std::uint32_t byte) { text.push_back(static_cast<char>(byte)); };
     if (code_point < 0x80) {

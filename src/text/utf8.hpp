@@ -32,6 +32,9 @@ inline bool is_valid_utf8(std::string_view text) {
     return valid_utf8_bytes(text) == text.size();
 }
 
+/// Characters of a valid text.
+std::size_t count_characters(std::string_view valid);
+
 /// Appends `code_point`, which must not be above U+10FFFF.
 void append_utf8(std::string& text, std::uint32_t code_point);
 /// The code point of one valid character.
