@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "api/chat_answer.hpp"
+#include "api/completion_answer.hpp"
 
 namespace artel::api {
 
@@ -30,9 +30,9 @@ void AnswerSink::deliver() {
                 if constexpr (std::is_same_v<Type, cluster::Refusal>)
                     answer_->on_refused(what);
                 else if constexpr (std::is_same_v<Type, cluster::Token>)
-                    answer_->on_token(what);
+                    answer_->on_token(choice_, what);
                 else if constexpr (std::is_same_v<Type, cluster::FinishReason>)
-                    answer_->on_finished(what);
+                    answer_->on_finished(choice_, what);
                 else
                     answer_->on_failed(what);
             },

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AnswerSink: carries the events of one request from the cluster's thread to its ChatAnswer on the
-// HTTP io thread, in order and without ever making the cluster wait. One post carries all events
-// that came since the last. Bounded by the request: at most one event a token of its context.
+// AnswerSink: carries the events of one choice from the cluster's thread to its CompletionAnswer
+// on the HTTP io thread, in order and without ever making the cluster wait. One post carries all
+// events that came since the last. Bounded by the request: at most one event a token of its
+// context.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,13 @@
 
 namespace artel::api {
 
-class ChatAnswer;
+class CompletionAnswer;
 
 class AnswerSink : public cluster::RequestSink, public std::enable_shared_from_this<AnswerSink> {
   public:
-    AnswerSink(std::shared_ptr<ChatAnswer> answer, std::shared_ptr<IoMailbox> mailbox)
-        : answer_(std::move(answer)), mailbox_(std::move(mailbox)) {}
+    AnswerSink(std::shared_ptr<CompletionAnswer> answer, std::uint32_t choice,
+               std::shared_ptr<IoMailbox> mailbox)
+        : answer_(std::move(answer)), choice_(choice), mailbox_(std::move(mailbox)) {}
 
     void on_refused(const cluster::Refusal& refusal) override { add(refusal); }
     void on_token(std::uint32_t, const cluster::Token& token) override { add(token); }
@@ -33,7 +35,8 @@ class AnswerSink : public cluster::RequestSink, public std::enable_shared_from_t
     void add(Event event);
     void deliver();  // io thread
 
-    const std::shared_ptr<ChatAnswer> answer_;
+    const std::shared_ptr<CompletionAnswer> answer_;
+    const std::uint32_t choice_;
     const std::shared_ptr<IoMailbox> mailbox_;
     Mutex mutex_;
     std::vector<Event> events_ ARTEL_GUARDED_BY(mutex_);

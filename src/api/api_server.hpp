@@ -20,8 +20,8 @@
 #include <optional>
 #include <string>
 
-#include "api/chat_preparation.hpp"
 #include "api/http_server.hpp"
+#include "api/preparation.hpp"
 #include "base/result.hpp"
 #include "cluster/request.hpp"
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
@@ -140,12 +141,13 @@ class ApiServerTest : public ::testing::Test {
         if (!key_path.empty()) std::filesystem::remove(key_path);
     }
     Result<std::unique_ptr<ApiServer>> create() {
-        return ApiServer::create(
-            options,
-            {.requests = cluster,
-             .model = {.alias = "org/tiny", .tokenizer = tokenizer.get(), .render = render_plainly},
-             .model_created = 1'700'000'000,
-             .unix_time = [] { return 1'800'000'000; }});
+        return ApiServer::create(options, {.requests = cluster,
+                                           .model = {.alias = "org/tiny",
+                                                     .tokenizer = tokenizer.get(),
+                                                     .render = render_plainly,
+                                                     .tool_calls = tool_calls},
+                                           .model_created = 1'700'000'000,
+                                           .unix_time = [] { return 1'800'000'000; }});
     }
     void start() {
         auto created = create();
@@ -158,6 +160,9 @@ class ApiServerTest : public ::testing::Test {
         return TestClient::post("/v1/chat/completions",
                                 R"({"model":"org/tiny","messages":[{"role":"user","content":")" +
                                     content + "\"}]" + (fields.empty() ? "" : "," + fields) + "}");
+    }
+    static std::string completion(const std::string& fields) {
+        return TestClient::post("/v1/completions", R"({"model":"org/tiny",)" + fields + "}");
     }
     TestResponse get(const std::string& path, const std::string& headers = "") {
         return connect().exchange(TestClient::get(path, headers));
@@ -172,6 +177,7 @@ class ApiServerTest : public ::testing::Test {
         options.key_file = key_path;
     }
 
+    text::ToolCallFormat tool_calls = text::ToolCallFormat::None;
     FakeCluster cluster;
     std::unique_ptr<text::Tokenizer> tokenizer = make_byte_tokenizer();
     ApiOptions options;
@@ -231,7 +237,7 @@ struct Stream {
 
 TEST_F(ApiServerTest, HealthAndModels) {
     start();
-    EXPECT_EQ(get("/health").body, R"({"status":"ok"})");
+    EXPECT_EQ(get("/health").body, R"({"status":"ok","model":"org/tiny","workers":0})");
     const json list = json::parse(get("/v1/models").body);
     EXPECT_EQ(list["data"][0]["id"], "org/tiny");
     EXPECT_EQ(list["data"][0]["context_length"], kContext);
@@ -313,6 +319,251 @@ TEST_F(ApiServerTest, StreamsAreStrict) {
             EXPECT_EQ((*stream.usage)["completion_tokens"], 5);
         }
     }
+}
+
+TEST_F(ApiServerTest, SeveralAnswersAreRequestsOfTheirOwn) {
+    start();
+    TestClient client = connect();
+    client.send(chat(R"("n":3,"seed":5,"stop":"#")"));
+    const auto first = cluster.next(), second = cluster.next(), third = cluster.next();
+    EXPECT_EQ(first.request.sampling.seed, 5U);  // as if it had been asked for alone
+    EXPECT_NE(second.request.sampling.seed, 5U);
+    EXPECT_NE(second.request.sampling.seed, third.request.sampling.seed);
+    third.say("c");
+    third.finish(cluster::FinishReason::Length);
+    second.say("b#");  // frees its place, and only its own
+    EXPECT_TRUE(cluster.wait([&] { return !cluster.cancelled.empty(); }));
+    first.say("aa");
+    first.finish();
+    const json body = json::parse(client.read_response().body);
+    ASSERT_EQ(body["choices"].size(), 3U);
+    const char* contents[] = {"aa", "b", "c"};
+    const char* reasons[] = {"stop", "stop", "length"};
+    for (std::size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(body["choices"][i]["index"], i);
+        EXPECT_EQ(body["choices"][i]["message"]["content"], contents[i]);
+        EXPECT_EQ(body["choices"][i]["finish_reason"], reasons[i]);
+    }
+    EXPECT_EQ(body["usage"]["prompt_tokens"], 6);
+    EXPECT_EQ(body["usage"]["completion_tokens"], 5);
+    EXPECT_EQ(cluster.cancelled, std::vector<std::uint64_t>{second.id.value});
+}
+
+TEST_F(ApiServerTest, OneRefusedAnswerRefusesAll) {
+    start();
+    TestClient client = connect();
+    client.send(chat(R"("n":2,"stream":true)"));
+    const auto first = cluster.next(), second = cluster.next();
+    second.sink->on_refused(cluster::QueueFull{4, milliseconds(10)});
+    EXPECT_EQ(client.read_response().status, 429);
+    EXPECT_TRUE(cluster.wait([&] { return cluster.cancelled.size() == 2; }));
+    first.say("nobody hears this");
+}
+
+TEST_F(ApiServerTest, StreamsOfSeveralAnswersEndEachOnce) {
+    start();
+    TestClient client = connect();
+    client.send(chat(R"("n":2,"stream":true)"));
+    const auto first = cluster.next(), second = cluster.next();
+    second.say("b");
+    second.finish();
+    first.say("a");
+    first.finish(cluster::FinishReason::Length);
+    const auto response = client.read_response();
+    EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+    std::array<std::string, 2> texts, reasons;
+    std::array<int, 2> roles{};
+    std::string_view rest = response.body;
+    while (rest.size() > 14) {
+        const json choice = json::parse(rest.substr(6, rest.find("\n\n") - 6)).at("choices").at(0);
+        rest.remove_prefix(rest.find("\n\n") + 2);
+        const std::size_t index = choice.at("index");
+        EXPECT_TRUE(reasons.at(index).empty());
+        roles.at(index) += choice["delta"].contains("role") ? 1 : 0;
+        texts.at(index) += choice["delta"].value("content", "");
+        if (!choice["finish_reason"].is_null()) reasons.at(index) = choice["finish_reason"];
+    }
+    EXPECT_EQ(texts, (std::array<std::string, 2>{"a", "b"}));
+    EXPECT_EQ(reasons, (std::array<std::string, 2>{"length", "stop"}));
+    EXPECT_EQ(roles, (std::array<int, 2>{1, 1}));
+}
+
+TEST_F(ApiServerTest, TextCompletionsOfSeveralPrompts) {
+    start();
+    TestClient client = connect();
+    client.send(completion(R"("prompt":["ab","c"],"echo":true,"max_tokens":4)"));
+    const auto first = cluster.next(), second = cluster.next();
+    EXPECT_EQ(first.request.prompt.size(), 3U);  // BOS and one a byte
+    EXPECT_EQ(first.request.max_tokens, 4U);
+    second.say("d");
+    second.finish();
+    first.say("x");
+    first.finish(cluster::FinishReason::Length);
+    const json body = json::parse(client.read_response().body);
+    EXPECT_EQ(body["object"], "text_completion");
+    EXPECT_THAT(body["id"].get<std::string>(), testing::StartsWith("cmpl-"));
+    EXPECT_EQ(body["choices"][0]["text"], "abx");
+    EXPECT_EQ(body["choices"][0]["finish_reason"], "length");
+    EXPECT_EQ(body["choices"][1]["text"], "cd");
+    EXPECT_EQ(body["choices"][1]["index"], 1);
+    EXPECT_EQ(body["usage"]["prompt_tokens"], 5);
+    EXPECT_EQ(body["usage"]["completion_tokens"], 2);
+}
+
+TEST_F(ApiServerTest, TextCompletionsTakeTokenIdsAndStream) {
+    start();
+    TestClient client = connect();
+    client.send(completion(
+        R"("prompt":[7,8],"stream":true,"logprobs":1,"stream_options":{"include_usage":true})"));
+    const auto taken = cluster.next();
+    EXPECT_EQ(taken.request.prompt, (std::vector<text::TokenId>{7, 8}));
+    taken.say("\xC3\xA9z");
+    taken.finish();
+    const auto response = client.read_response();
+    std::string text;
+    json last;
+    std::vector<std::size_t> offsets;
+    for (std::string_view rest = response.body; rest.size() > 14;) {
+        const json event = json::parse(rest.substr(6, rest.find("\n\n") - 6));
+        rest.remove_prefix(rest.find("\n\n") + 2);
+        EXPECT_EQ(event["object"], "text_completion");
+        last = event;
+        if (event["choices"].empty()) continue;
+        text += event["choices"][0]["text"];
+        if (const json& logprobs = event["choices"][0]["logprobs"]; !logprobs.is_null()) {
+            for (const json& offset : logprobs["text_offset"]) offsets.push_back(offset);
+            EXPECT_EQ(logprobs["tokens"].size(), logprobs["token_logprobs"].size());
+            EXPECT_EQ(logprobs["tokens"].size(), logprobs["top_logprobs"].size());
+        }
+    }
+    EXPECT_EQ(text, "éz");
+    EXPECT_EQ(offsets, (std::vector<std::size_t>{0, 0, 1}));  // two tokens are one character
+    EXPECT_EQ(last["usage"]["completion_tokens"], 3);
+    EXPECT_TRUE(response.body.ends_with("data: [DONE]\n\n"));
+    EXPECT_EQ(error_of(connect().exchange(completion(R"("prompt":[99999])")))["param"], "prompt");
+}
+
+TEST_F(ApiServerTest, ToolCallsOfTheAnswerBecomeFields) {
+    tool_calls = text::ToolCallFormat::Tagged;
+    start();
+    const std::string tools =
+        R"("tools":[{"type":"function","function":{"name":"f"}}],"parallel_tool_calls":)";
+    const std::string call = R"(<tool_call>{"name":"f","arguments":{"a":1}}</tool_call>)";
+    for (const bool is_stream : {false, true}) {
+        TestClient client = connect();
+        client.send(chat(tools + "true,\"stream\":" + (is_stream ? "true" : "false")));
+        const auto taken = cluster.next();
+        taken.say(call + "\n" + call);
+        taken.finish();
+        const auto response = client.read_response();
+        json calls = json::array();
+        if (is_stream) {
+            const Stream stream(response);
+            EXPECT_EQ(stream.reason, "tool_calls");
+            EXPECT_EQ(stream.text, "");
+            for (const json& chunk : stream.chunks)
+                for (const json& delta :
+                     chunk["choices"][0]["delta"].value("tool_calls", json::array())) {
+                    EXPECT_EQ(delta["index"], calls.size());
+                    calls.push_back(delta);
+                }
+        } else {
+            const json choice = json::parse(response.body)["choices"][0];
+            EXPECT_EQ(choice["finish_reason"], "tool_calls");
+            EXPECT_TRUE(choice["message"]["content"].is_null());
+            calls = choice["message"]["tool_calls"];
+        }
+        ASSERT_EQ(calls.size(), 2U);
+        EXPECT_EQ(calls[0]["type"], "function");
+        EXPECT_EQ(calls[0]["function"]["name"], "f");
+        EXPECT_EQ(calls[1]["function"]["arguments"], R"({"a":1})");
+        EXPECT_NE(calls[0]["id"], calls[1]["id"]);
+        EXPECT_NE(calls[0]["id"], "");
+    }
+    TestClient client = connect();  // one call only: the rest is not even computed
+    client.send(chat(tools + "false"));
+    const auto taken = cluster.next();
+    const std::size_t cancelled = cluster.cancel_count();
+    taken.say(call);
+    EXPECT_TRUE(cluster.wait([&] { return cluster.cancelled.size() == cancelled + 1; }));
+    const json choice = json::parse(client.read_response().body)["choices"][0];
+    EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
+    EXPECT_EQ(choice["finish_reason"], "tool_calls");
+}
+
+TEST_F(ApiServerTest, ToolsNeedATemplateThatTakesThem) {
+    start();
+    const auto refused =
+        connect().exchange(chat(R"("tools":[{"type":"function","function":{"name":"f"}}])"));
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_EQ(error_of(refused)["param"], "tools");
+    EXPECT_EQ(error_of(refused)["code"], "unsupported_parameter");
+}
+
+TEST_F(ApiServerTest, TokenizeAndDetokenize) {
+    start();
+    const auto post = [this](const std::string& path, const std::string& body) {
+        return connect().exchange(TestClient::post(path, body));
+    };
+    EXPECT_EQ(post("/tokenize", R"({"content":"ab"})").body, R"({"tokens":[101,102]})");
+    EXPECT_EQ(post("/tokenize", R"({"content":"a","add_special":true,"with_pieces":true})").body,
+              R"({"tokens":[{"id":1,"piece":"<s>"},{"id":101,"piece":"a"}]})");
+    EXPECT_EQ(post("/tokenize", R"({"content":"é","with_pieces":true})").body,
+              R"({"tokens":[{"id":199,"piece":[195]},{"id":173,"piece":[169]}]})");
+    EXPECT_EQ(post("/tokenize", R"({"content":"</s>"})").body, R"({"tokens":[2]})");
+    EXPECT_EQ(
+        json::parse(post("/tokenize", R"({"content":"</s>","parse_special":false})").body)["tokens"]
+            .size(),
+        4U);
+    EXPECT_EQ(post("/detokenize", R"({"tokens":[101,102]})").body, R"({"content":"ab"})");
+    for (const char* body : {"", "[]", "{}", R"({"content":5})", R"({"tokens":[99999]})",
+                             R"({"tokens":[-1]})", R"({"tokens":["a"]})", R"({"tokens":5})"}) {
+        EXPECT_EQ(post("/tokenize", body).status, 400) << body;
+        EXPECT_EQ(post("/detokenize", body).status, 400) << body;
+    }
+}
+
+TEST_F(ApiServerTest, EmbeddingsSayWhyNot) {
+    start();
+    const auto ask = [this](const std::string& body) {
+        return connect().exchange(TestClient::post("/v1/embeddings", body));
+    };
+    const auto refused = ask(R"({"model":"org/tiny","input":"x"})");
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_EQ(error_of(refused)["code"], "unsupported_model");
+    EXPECT_EQ(ask(R"({"model":"other","input":"x"})").status, 404);
+    EXPECT_EQ(ask("{").status, 400);
+}
+
+TEST_F(ApiServerTest, MetricsAndClusterTellTheState) {
+    cluster::WorkerHealth worker;
+    worker.name = "b";
+    worker.layers = {.first = 3, .count = 4};
+    worker.is_connected = worker.is_ready = true;
+    cluster.state.workers.push_back(worker);
+    start();
+    TestClient client = connect();
+    client.send(chat(""));
+    const auto taken = cluster.next();
+    taken.say("abc");
+    taken.finish();
+    EXPECT_EQ(client.read_response().status, 200);
+    EXPECT_EQ(connect().exchange(chat(R"("top_p":7)")).status, 400);
+    const auto metrics = get("/metrics");
+    EXPECT_TRUE(metrics.has_header("Content-Type: text/plain; version=0.0.4"));
+    for (const char* line :
+         {"artel_up 1\n", "artel_generated_tokens_total 3\n", "artel_prompt_tokens_total 6\n",
+          "artel_completions_total{outcome=\"ok\"} 1\n",
+          "artel_completions_total{outcome=\"invalid_request_error\"} 1\n",
+          "artel_time_to_first_token_seconds_count 1\n",
+          "artel_time_between_tokens_seconds_count 2\n", "artel_worker_layers{worker=\"b\"} 4\n"})
+        EXPECT_THAT(metrics.body, testing::HasSubstr(line));
+    const json shown = json::parse(get("/v1/cluster").body);
+    EXPECT_EQ(shown["model"], "org/tiny");
+    EXPECT_EQ(shown["state"], "ok");
+    EXPECT_EQ(shown["workers"][0]["name"], "b");
+    EXPECT_EQ(shown["workers"][0]["state"], "ready");
+    EXPECT_EQ(shown["workers"][0]["layers"]["first"], 3);
 }
 
 TEST_F(ApiServerTest, BytesThatAreNoTextBecomeReplacementCharacters) {

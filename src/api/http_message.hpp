@@ -21,6 +21,7 @@ struct HttpRequest {
     std::string query;   // after '?', not decoded
     std::vector<HttpHeader> headers;
     std::string body;
+    std::string id;  // of this request, for the log
     bool is_http_1_0 = false;
     bool keep_alive = true;
 

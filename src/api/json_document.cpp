@@ -108,6 +108,13 @@ Result<Json> parse_json(std::string_view text) {
     return builder.take();
 }
 
+Result<Json> parse_object(std::string_view body) {
+    auto parsed = parse_json(body);
+    if (!parsed.ok()) return with_context(parsed.status(), "request body");
+    if (!parsed->is_object()) return invalid_argument("request body: must be a JSON object");
+    return parsed;
+}
+
 std::string to_text(const Json& value) {
     return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

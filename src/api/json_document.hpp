@@ -16,6 +16,8 @@ inline constexpr std::size_t kJsonValuesMax = 1'000'000;
 
 /// Errors: InvalidArgument, saying what is wrong at which byte.
 Result<nlohmann::ordered_json> parse_json(std::string_view text);
+/// The same for a request body, which must be an object.
+Result<nlohmann::ordered_json> parse_object(std::string_view body);
 /// One line; invalid UTF-8 (there should be none) becomes U+FFFD.
 std::string to_text(const nlohmann::ordered_json& value);
 

@@ -85,7 +85,23 @@ TEST(OpenAiRequest, LegalMessages) {
         R"({"role":"tool","content":"","tool_call_id":"call_0"}])");
 }
 
+TEST(OpenAiRequest, ToolsReachTheTemplateUnlessTheChoiceIsNone) {
+    const std::string tools =
+        R"("tools":[{"type":"function","function":{"parameters":{"type":"object","b":1,"a":2},
+           "name":"f","description":"d","strict":false}},
+           {"type":"function","function":{"name":"g"}}])";
+    EXPECT_EQ(accepted(with(tools)).tools_json,
+              R"([{"type":"function","function":{"name":"f","description":"d",)"
+              R"("parameters":{"type":"object","b":1,"a":2}}},)"
+              R"({"type":"function","function":{"name":"g","description":"",)"
+              R"("parameters":{"type":"object","properties":{}}}}])");
+    EXPECT_EQ(accepted(with(tools + R"(,"tool_choice":"none")")).tools_json, "");
+    EXPECT_TRUE(accepted(with(tools)).allows_parallel_calls);
+    EXPECT_FALSE(accepted(with(R"("parallel_tool_calls":false)")).allows_parallel_calls);
+}
+
 // Every body here must be refused with the field's name.
+// Long because it is a table.
 TEST(OpenAiRequest, RefusedFields) {
     const struct {
         const char* fields;
@@ -133,6 +149,26 @@ TEST(OpenAiRequest, RefusedFields) {
         {R"("top_logprobs":2)", "top_logprobs"},
         {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
         {R"("response_format":"text")", "response_format"},
+        {R"("response_format":{})", "response_format"},
+        {R"("response_format":{"type":7})", "response_format"},
+        {R"("response_format":{"type":"xml"})", "response_format"},
+        {R"("stop":["1","2","3","4","5"])", "stop"},
+        {R"("stream_options":{"include_usage":true})", "stream_options"},
+        {R"("user":7)", "user"},
+        {R"("metadata":"a")", "metadata"},
+        {R"("parallel_tool_calls":"no")", "parallel_tool_calls"},
+        {R"("tool_choice":"maybe")", "tool_choice"},
+        {R"("tools":{})", "tools"},
+        {R"("tools":[1])", "tools[0]"},
+        {R"("tools":[{}])", "tools[0].type"},
+        {R"("tools":[{"type":"function"}])", "tools[0].function"},
+        {R"("tools":[{"type":"function","function":{}}])", "tools[0].function.name"},
+        {R"("tools":[{"type":"function","function":{"name":"a b"}}])", "tools[0].function.name"},
+        {R"("tools":[{"type":"function","function":{"name":"f","parameters":"x"}}])",
+         "tools[0].function.parameters"},
+        {R"("tools":[{"type":"function","function":{"name":"f"}},
+                     {"type":"function","function":{"name":"f"}}])",
+         "tools[1].function.name"},
     };
     for (const auto& [fields, param] : table) {
         const ApiError error = refused(with(fields));
@@ -182,8 +218,13 @@ TEST(OpenAiRequest, RefusedMessages) {
 
 TEST(OpenAiRequest, FieldsThatAreNotBuiltYet) {
     for (const char* fields :
-         {R"("tools":[{"type":"function","function":{"name":"f"}}])", R"("n":2)",
-          R"("tool_choice":"required")", R"("functions":[{"name":"f"}])",
+         {R"("n":9)", R"("tool_choice":"required")", R"("functions":[{"name":"f"}])",
+          R"("tool_choice":{"type":"function","function":{"name":"f"}})", R"("store":true)",
+          R"("tools":[{"type":"custom","custom":{"name":"f"}}])",
+          R"("tools":[{"type":"function","function":{"name":"f","strict":true}}])",
+          R"("web_search_options":{"search_context_size":"low"})", R"("service_tier":"flex")",
+          R"("reasoning_effort":"high")", R"("verbosity":"low")", R"("grammar":"root ::= x")",
+          R"("guided_json":{"type":"object"})", R"("function_call":{"name":"f"})",
           R"("response_format":{"type":"json_object"})", R"("audio":{"voice":"x"})",
           R"("response_format":{"type":"json_schema","json_schema":{}})",
           R"("modalities":["text","audio"])", R"("prediction":{"type":"content"})"}) {
@@ -194,7 +235,10 @@ TEST(OpenAiRequest, FieldsThatAreNotBuiltYet) {
     for (const char* fields :
          {R"("tools":[])", R"("tool_choice":"none")", R"("tool_choice":"auto")",
           R"("functions":[])", R"("response_format":{"type":"text"})", R"("modalities":["text"])",
-          R"("parallel_tool_calls":true)", R"("metadata":{"a":"b"},"store":false)"})
+          R"("service_tier":"auto")", R"("service_tier":"default")", R"("n":8)",
+          R"("prediction":null)", R"("web_search_options":{})", R"("reasoning_effort":"medium")",
+          R"("function_call":"none")", R"("user":"u")", R"("parallel_tool_calls":true)",
+          R"("metadata":{"a":"b"},"store":false)"})
         accepted(with(fields));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typed answers -> the JSON of the OpenAI API, and the framing of server-sent events. Pure; the
-// only other places that write JSON are api_error and the health answer in openai_routes.
+// only other places that write JSON are api_error, token_routes and status_json.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "api/api_error.hpp"
+#include "text/tool_calls.hpp"
 
 namespace artel::api {
 
+enum class CompletionKind : std::uint8_t { Chat, Text };
+
 struct CompletionHead {
-    std::string id;  // "chatcmpl-..."
+    CompletionKind kind = CompletionKind::Chat;
+    std::string id;  // "chatcmpl-..." or "cmpl-..."
     std::int64_t created = 0;
     std::string model;
 };
@@ -27,14 +31,23 @@ struct Usage {
 struct AnswerLogprob {
     std::string bytes;  // of the token, maybe part of a character
     float logprob = 0;
+    std::size_t text_offset = 0;     // in characters of the whole text; text completions only
     std::vector<AnswerLogprob> top;  // most likely first; empty inside `top`
 };
 
-/// The parts of a choice: a delta of a stream or the whole message.
+struct AnswerToolCall {
+    std::uint32_t index = 0;  // among the calls of its choice
+    std::string id;           // unique, never empty
+    text::ToolCall call;
+};
+
+/// The parts of a choice: a delta of a stream or the whole of it.
 struct AnswerPart {
+    std::uint32_t index = 0;  // of the choice
     bool has_role = false;
     std::optional<std::string> content;
     std::optional<std::vector<AnswerLogprob>> logprobs;
+    std::vector<AnswerToolCall> tool_calls;
     std::string finish_reason;  // null when empty
 };
 
@@ -42,7 +55,7 @@ struct AnswerPart {
 std::string to_chunk_json(const CompletionHead& head, const AnswerPart& part, bool has_usage_field);
 /// The chunk after the last choice: no choices, only usage.
 std::string to_usage_chunk_json(const CompletionHead& head, const Usage& usage);
-std::string to_completion_json(const CompletionHead& head, const AnswerPart& part,
+std::string to_completion_json(const CompletionHead& head, const std::vector<AnswerPart>& choices,
                                const Usage& usage);
 
 struct ModelCard {

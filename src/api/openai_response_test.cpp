@@ -6,17 +6,18 @@
 namespace artel::api {
 namespace {
 
-const CompletionHead kHead{.id = "chatcmpl-1", .created = 5, .model = "m"};
+const CompletionHead kHead{
+    .kind = CompletionKind::Chat, .id = "chatcmpl-1", .created = 5, .model = "m"};
 
 TEST(OpenAiResponse, ChunksSayNullWhereTheyHaveNothing) {
-    const AnswerPart middle{
-        .has_role = false, .content = "a\n", .logprobs = {}, .finish_reason = ""};
+    AnswerPart middle;
+    middle.content = "a\n";
     EXPECT_EQ(to_chunk_json(kHead, middle, false),
               R"({"id":"chatcmpl-1","object":"chat.completion.chunk","created":5,"model":"m",)"
               R"("choices":[{"index":0,"delta":{"content":"a\n"},"logprobs":null,)"
               R"("finish_reason":null}]})");
-    const AnswerPart last{
-        .has_role = false, .content = {}, .logprobs = {}, .finish_reason = "stop"};
+    AnswerPart last;
+    last.finish_reason = "stop";
     EXPECT_EQ(to_chunk_json(kHead, last, true),
               R"({"id":"chatcmpl-1","object":"chat.completion.chunk","created":5,"model":"m",)"
               R"("choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}],)"
@@ -28,9 +29,15 @@ TEST(OpenAiResponse, ChunksSayNullWhereTheyHaveNothing) {
 }
 
 TEST(OpenAiResponse, WholeAnswerWithLogprobs) {
-    AnswerPart part{.has_role = true, .content = "é", .logprobs = {}, .finish_reason = "length"};
-    part.logprobs = {{.bytes = "\xC3", .logprob = -0.5F, .top = {{"\xC3", -0.5F, {}}}}};
-    EXPECT_EQ(to_completion_json(kHead, part, {.prompt_tokens = 1, .completion_tokens = 2}),
+    AnswerPart part;
+    part.content = "é";
+    part.finish_reason = "length";
+    AnswerLogprob entry;
+    entry.bytes = "\xC3";
+    entry.logprob = -0.5F;
+    entry.top = {entry};
+    part.logprobs = {{entry}};
+    EXPECT_EQ(to_completion_json(kHead, {part}, {.prompt_tokens = 1, .completion_tokens = 2}),
               R"({"id":"chatcmpl-1","object":"chat.completion","created":5,"model":"m",)"
               R"("choices":[{"index":0,"message":{"role":"assistant","content":"é",)"
               R"("refusal":null},"logprobs":{"content":[{"token":"�","logprob":-0.5,)"

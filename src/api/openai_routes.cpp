@@ -2,35 +2,42 @@
 #include "api/openai_routes.hpp"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/chat_answer.hpp"
-#include "api/json_document.hpp"
 #include "api/openai_response.hpp"
+#include "api/random_name.hpp"
+#include "api/status_json.hpp"
+#include "api/token_routes.hpp"
 
 namespace artel::api {
 namespace {
 
 constexpr std::string_view kHealthPath = "/health";
 constexpr std::string_view kModelsPath = "/v1/models";
-constexpr std::string_view kChatPath = "/v1/chat/completions";
 constexpr std::string_view kReadMethods = "GET, HEAD, OPTIONS";
 constexpr std::string_view kWriteMethods = "POST, OPTIONS";
 constexpr int kHealthRetrySeconds = 2;
+
+constexpr std::array<std::string_view, 3> kReadPaths = {kHealthPath, "/metrics", "/v1/cluster"};
+constexpr std::array<std::string_view, 5> kWritePaths = {
+    "/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/tokenize", "/detokenize"};
 
 bool is_model_path(std::string_view path) {
     return path == kModelsPath || path.starts_with("/v1/models/");
 }
 
+template <std::size_t N>
+bool holds(const std::array<std::string_view, N>& paths, std::string_view path) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
 /// The methods of a path; empty when there is no such path.
 std::string_view methods_of(std::string_view path) {
-    if (path == kHealthPath || is_model_path(path)) return kReadMethods;
-    if (path == kChatPath) return kWriteMethods;
-    return {};
+    if (holds(kReadPaths, path) || is_model_path(path)) return kReadMethods;
+    return holds(kWritePaths, path) ? kWriteMethods : std::string_view();
 }
 
 bool is_listed(std::string_view methods, std::string_view method) {
@@ -60,30 +67,11 @@ std::string decode_percent(std::string_view text) {
     return decoded;
 }
 
-std::string random_id() {
-    std::array<unsigned char, 12> bytes{};
-    RAND_bytes(bytes.data(), static_cast<int>(bytes.size()));
-    std::string id = "chatcmpl-";
-    for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
-    return id;
-}
-
-std::string_view state_name(cluster::ServiceState state) {
-    switch (state) {
-        case cluster::ServiceState::WaitingForWorkers:
-            return "waiting_for_workers";
-        case cluster::ServiceState::Loading:
-            return "loading";
-        case cluster::ServiceState::WarmingUp:
-            return "warming_up";
-        case cluster::ServiceState::Serving:
-            return "ok";
-        case cluster::ServiceState::Draining:
-            return "draining";
-        case cluster::ServiceState::Stopped:
-            return "stopped";
-    }
-    return "unknown";
+ApiError busy() {
+    ApiError error = ApiError::of_status(429, "too many prompts are waiting to be read; try again");
+    error.type = "rate_limit_error";
+    error.code = "queue_full";
+    return error;
 }
 
 ApiError not_ready(const std::string& message) {
@@ -129,9 +117,26 @@ void OpenAiRoutes::on_request(HttpRequest request, Responder responder) {
                                   .content_type = "",
                                   .headers = {{"Allow", std::string(methods_of(request.path))}},
                                   .body = ""});
-    if (request.path == kHealthPath) return responder.respond(health());
-    if (request.path == kChatPath) return chat(std::move(request.body), responder);
-    std::string_view id = std::string_view(request.path).substr(kModelsPath.size());
+    const std::string& path = request.path;
+    if (path == kHealthPath) return responder.respond(health());
+    if (path == "/metrics")
+        return responder.respond({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                  .headers = {},
+                                  .body = metrics_.to_text(parts_.requests.health())});
+    if (path == "/v1/cluster")
+        return responder.respond(
+            {.headers = {}, .body = to_cluster_json(parts_.requests.health(), parts_.model.alias)});
+    if (path == "/v1/chat/completions")
+        return complete(CompletionKind::Chat, std::move(request), responder);
+    if (path == "/v1/completions")
+        return complete(CompletionKind::Text, std::move(request), responder);
+    if (path == "/tokenize")
+        return answer_in_pool(answer_tokenize, std::move(request.body), responder);
+    if (path == "/detokenize")
+        return answer_in_pool(answer_detokenize, std::move(request.body), responder);
+    if (path == "/v1/embeddings")
+        return answer_in_pool(answer_embeddings, std::move(request.body), responder);
+    const std::string_view id = std::string_view(path).substr(kModelsPath.size());
     responder.respond(models(id.empty() ? id : id.substr(1)));
 }
 
@@ -141,16 +146,11 @@ HttpResponse OpenAiRoutes::error_response(int status, std::string_view message) 
 
 HttpResponse OpenAiRoutes::health() const {
     const cluster::Health health = parts_.requests.health();
-    if (health.state == cluster::ServiceState::Serving)
-        return {.headers = {}, .body = R"({"status":"ok"})"};
-    nlohmann::ordered_json body{{"status", state_name(health.state)}, {"message", health.message}};
-    if (health.missing_layers.count > 0)
-        body["missing_layers"] = {{"first", health.missing_layers.first},
-                                  {"count", health.missing_layers.count}};
-    if (health.missing_bytes > 0) body["missing_bytes"] = health.missing_bytes;
-    return {.status = 503,
-            .headers = {{"Retry-After", std::to_string(kHealthRetrySeconds)}},
-            .body = to_text(body)};
+    HttpResponse response{.headers = {}, .body = to_health_json(health, parts_.model.alias)};
+    if (health.state == cluster::ServiceState::Serving) return response;
+    response.status = 503;
+    response.headers.push_back({"Retry-After", std::to_string(kHealthRetrySeconds)});
+    return response;
 }
 
 HttpResponse OpenAiRoutes::models(std::string_view id) const {
@@ -163,36 +163,45 @@ HttpResponse OpenAiRoutes::models(std::string_view id) const {
         .id = parts_.model.alias, .created = parts_.model_created, .context = health.context};
     if (id.empty()) return {.headers = {}, .body = to_model_list_json(card)};
     if (decode_percent(id) == card.id) return {.headers = {}, .body = to_model_json(card)};
-    ApiError error = ApiError::of_status(404, "no such model; this server has '" + card.id + "'");
-    error.param = "model";
-    error.code = "model_not_found";
-    return error.to_response();
+    return check_model(decode_percent(id), parts_.model)->to_response();
 }
 
-void OpenAiRoutes::chat(std::string body, const Responder& responder) {
-    const auto answer = std::make_shared<ChatAnswer>(
-        CompletionHead{
-            .id = random_id(), .created = parts_.unix_time(), .model = parts_.model.alias},
-        responder, *parts_.model.tokenizer, parts_.requests);
+void OpenAiRoutes::complete(CompletionKind kind, HttpRequest request, const Responder& responder) {
+    const bool is_chat = kind == CompletionKind::Chat;
+    const auto answer = std::make_shared<CompletionAnswer>(
+        CompletionAnswer::Parts{.head = {.kind = kind,
+                                         .id = random_name(is_chat ? "chatcmpl-" : "cmpl-"),
+                                         .created = parts_.unix_time(),
+                                         .model = parts_.model.alias},
+                                .request_id = request.id,
+                                .responder = responder,
+                                .tokenizer = *parts_.model.tokenizer,
+                                .requests = parts_.requests,
+                                .metrics = metrics_});
     answer->watch_client();
-    const bool is_taken =
-        parts_.pool.try_post([this, answer, mailbox = mailbox_, text = std::move(body)]() mutable {
+    const auto prepare = is_chat ? prepare_chat : prepare_text;
+    const bool is_taken = parts_.pool.try_post(
+        [this, answer, prepare, mailbox = mailbox_, body = std::move(request.body)] {
             if (answer->client_is_gone()) return;
-            auto prepared = prepare_chat(text, parts_.model, parts_.requests.health().context);
+            auto prepared = prepare(body, parts_.model, parts_.requests.health().context);
             // std::function wants copyable captures.
-            auto shared = std::make_shared<decltype(prepared)>(std::move(prepared));
+            const auto shared = std::make_shared<decltype(prepared)>(std::move(prepared));
             mailbox->post([answer, mailbox, shared] {
                 if (auto* error = std::get_if<ApiError>(shared.get()))
                     answer->refuse(*error);
                 else
-                    answer->start(std::get<PreparedChat>(std::move(*shared)), mailbox);
+                    answer->start(std::get<PreparedCompletion>(std::move(*shared)), mailbox);
             });
         });
-    if (is_taken) return;
-    ApiError error = ApiError::of_status(429, "too many prompts are waiting to be read; try again");
-    error.type = "rate_limit_error";
-    error.code = "queue_full";
-    answer->refuse(error);
+    if (!is_taken) answer->refuse(busy());
+}
+
+void OpenAiRoutes::answer_in_pool(HttpResponse (*answer)(std::string_view, const ChatModel&),
+                                  std::string body, const Responder& responder) {
+    const bool is_taken = parts_.pool.try_post([this, answer, responder, text = std::move(body)] {
+        responder.respond(answer(text, parts_.model));
+    });
+    if (!is_taken) responder.respond(busy().to_response());
 }
 
 }  // namespace artel::api

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAiRoutes: which path does what. GET /health, GET /v1/models[/{id}], POST
-// /v1/chat/completions. Checks the API key on every path but /health before a body is read. Sends
-// no CORS header, so a web page of another origin can't read answers; nor can one post (its
-// content type would have to be JSON, for which browsers ask first).
-// Runs on the HTTP io thread; bodies go to the WorkPool.
+// OpenAiRoutes: which path does what. GET /health, /metrics, /v1/models[/{id}] and /v1/cluster;
+// POST /v1/chat/completions, /v1/completions, /v1/embeddings, /tokenize and /detokenize. Checks the
+// API key on every path but /health before a body is read. Sends no CORS header, so a web page of
+// another origin can't read answers; nor can one post (its content type would have to be JSON, for
+// which browsers ask first). Runs on the HTTP io thread; bodies go to the WorkPool.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,11 @@
 #include <string_view>
 
 #include "api/api_keys.hpp"
-#include "api/chat_preparation.hpp"
+#include "api/completion_answer.hpp"
 #include "api/http_server.hpp"
 #include "api/io_mailbox.hpp"
+#include "api/metrics.hpp"
+#include "api/preparation.hpp"
 #include "api/work_pool.hpp"
 #include "cluster/request.hpp"
 
@@ -43,9 +45,12 @@ class OpenAiRoutes : public HttpHandler {
   private:
     HttpResponse health() const;
     HttpResponse models(std::string_view id) const;  // empty: the list
-    void chat(std::string body, const Responder& responder);
+    void complete(CompletionKind kind, HttpRequest request, const Responder& responder);
+    void answer_in_pool(HttpResponse (*answer)(std::string_view, const ChatModel&),
+                        std::string body, const Responder& responder);
 
     Parts parts_;
+    Metrics metrics_;
     std::shared_ptr<IoMailbox> mailbox_;
 };
 

@@ -84,10 +84,12 @@ Error serve(const ServeCommand& command) {
                                       : command.alias,
                          .tokenizer = text.tokenizer.get(),
                          .render = {}};
-    if (chat)
+    if (chat) {
         model.render = [&chat](const text::RenderRequest& request) {
             return chat->render(request);
         };
+        model.tool_calls = text::tool_call_format(chat->source());
+    }
     ARTEL_ASSIGN(auto server, api::ApiServer::create(api_options, {.requests = service->requests(),
                                                                    .model = std::move(model),
                                                                    .model_created = unix_time(),

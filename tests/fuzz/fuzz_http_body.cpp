@@ -15,7 +15,7 @@ namespace artel::api {
 namespace {
 
 void check_request(const ChatRequest& request) {
-    const ChatSampling& sampling = request.sampling;
+    const Sampling& sampling = request.sampling;
     ARTEL_CHECK(!request.model.empty(), "no model");
     ARTEL_CHECK(!request.tokens_max || *request.tokens_max > 0, "tokens_max 0");
     ARTEL_CHECK(sampling.temperature >= 0 && sampling.temperature <= 2, "temperature");
