@@ -134,6 +134,10 @@ Json report_json(const gguf::GgufIndex& index, const ModelReport& report) {
                                    {"computable", format.is_computable}});
     json["layers"] = layers_json(report);
     json["state"] = report.state.empty() ? Json() : state_json(report);
+    json["kinds"] = Json::array();
+    for (const KindReport& kind : report.kinds)
+        json["kinds"].push_back({{"kind", kind.name}, {"bytes", kind.bytes}});
+    json["active_bytes_per_token"] = report.active_bytes_per_token;
     json["unused"] = {{"tensor_count", report.unused_count}, {"bytes", report.unused_bytes}};
     json["unsupported"] = report.unsupported;
     return json;
@@ -205,6 +209,12 @@ std::string summary_text(const ModelReport& report) {
         text += fmt::format("  {:<8} {:>5} tensors {:>9}{}\n", format.name, format.tensor_count,
                             format_byte_count(format.bytes),
                             format.is_computable ? "" : "  (not supported)");
+    if (!report.kinds.empty()) text += "\nweights\n";
+    for (const KindReport& kind : report.kinds)
+        text += fmt::format("  {:<16} {:>9}\n", kind.name, format_byte_count(kind.bytes));
+    if (!report.kinds.empty())
+        text += fmt::format("  {:<16} {:>9} a token\n", "active",
+                            format_byte_count(report.active_bytes_per_token));
     if (!report.state.empty()) text += "\nstate, with f16 values\n";
     for (const StateReport& state : report.state)
         text += fmt::format("  {}{}: {} bytes a token, {} bytes a sequence\n", state.kind,

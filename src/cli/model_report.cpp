@@ -69,6 +69,43 @@ std::uint64_t count_missing(const gguf::GgufIndex& index) {
     return missing;
 }
 
+/// By the names that GGUF gives to tensors of every architecture.
+std::string_view kind_of(std::string_view tensor) {
+    constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+        {"_exps.", "routed experts"}, {"_shexp.", "shared experts"},
+        {".ssm_", "recurrent"},       {".attn_", "attention"},
+        {".ffn_", "dense"},
+    };
+    if (!tensor.starts_with("blk.")) return "ends";
+    for (const auto& [part, kind] : kKinds)
+        if (tensor.find(part) != std::string_view::npos) return kind;
+    return "other";
+}
+
+std::vector<KindReport> count_kinds(const models::ModelDescription& description) {
+    std::map<std::string, std::uint64_t> tensors;  // each once: a tied head is the embedding
+    const auto add = [&](const models::PartDescription& part) {
+        for (const models::TensorUse& tensor : part.tensors) tensors[tensor.name] = tensor.bytes;
+    };
+    add(description.input);
+    for (const models::PartDescription& layer : description.layers) add(layer);
+    add(description.output);
+    std::map<std::string_view, std::uint64_t> kinds;
+    for (const auto& [name, bytes] : tensors) kinds[kind_of(name)] += bytes;
+    std::vector<KindReport> ordered;
+    for (const auto& [name, bytes] : kinds) ordered.push_back({std::string(name), bytes});
+    std::ranges::sort(ordered, std::greater{}, &KindReport::bytes);
+    return ordered;
+}
+
+std::uint64_t count_active(const models::ModelDescription& description) {
+    std::uint64_t bytes =
+        description.input.row_cost.weight_bytes + description.output.row_cost.weight_bytes;
+    for (const models::PartDescription& layer : description.layers)
+        bytes += layer.row_cost.weight_bytes;
+    return bytes;
+}
+
 /// Fills in what only the architecture knows.
 void add_description(const models::ModelDescription& description, ModelReport& report) {
     for (const graph::StateGroupSpec& group : description.shape.state_groups)
@@ -79,6 +116,8 @@ void add_description(const models::ModelDescription& description, ModelReport& r
             report.state[use.group].bytes_per_token += use.bytes_per_token;
             report.state[use.group].bytes_per_sequence += use.bytes_per_sequence;
         }
+    report.kinds = count_kinds(description);
+    report.active_bytes_per_token = count_active(description);
     report.unused_count = description.unused.size();
     report.unused_bytes = description.unused_bytes;
 }

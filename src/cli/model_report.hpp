@@ -34,14 +34,22 @@ struct StateReport {
     std::uint64_t bytes_per_sequence = 0;
 };
 
+/// Weights by what they are for. Of routed experts a token reads only some.
+struct KindReport {
+    std::string name;  // "attention", "dense", "shared experts", "routed experts", ...
+    std::uint64_t bytes = 0;
+};
+
 struct ModelReport {
     std::string architecture;  // empty: the file does not say
     std::uint64_t parameter_count = 0;
     std::uint64_t missing_bytes = 0;  // of tensor data, where the file is only a part
     std::vector<LayerReport> layers;  // outside layers first
     std::vector<FormatReport> formats;
-    std::vector<StateReport> state;  // empty where the model can't be described
-    std::uint64_t unused_count = 0;  // tensors that the architecture has no use for
+    std::vector<StateReport> state;            // empty where the model can't be described
+    std::vector<KindReport> kinds;             // of used tensors; empty as `state`
+    std::uint64_t active_bytes_per_token = 0;  // of weights that one token reads
+    std::uint64_t unused_count = 0;            // tensors that the architecture has no use for
     std::uint64_t unused_bytes = 0;
     std::vector<std::string> unsupported;  // why this build can't run the model; empty: it can
 };
