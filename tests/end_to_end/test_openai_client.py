@@ -53,18 +53,19 @@ def test_a_seed_repeats_and_another_does_not(client):
     assert len({answer(seed) for seed in range(4)}) > 1
 
 
-def test_eight_streams_at_once_give_their_one_by_one_answers(server):
-    prompts = [f"Name {count} animals that live in {place}." for count in (2, 3)
-               for place in ("Africa", "the sea", "a house", "the woods")]
+def test_32_streams_at_once_give_their_one_by_one_answers(server):
+    prompts = [f"Name {count} animals that live in {place}." for count in (2, 3, 4, 5)
+               for place in ("Africa", "the sea", "a house", "the woods", "Asia", "a river",
+                             "the desert", "a zoo")]
 
     def ask(prompt):
-        body = {**TEXT, "messages": [{"role": "user", "content": prompt}]}
+        body = {**TEXT, "max_tokens": 12, "messages": [{"role": "user", "content": prompt}]}
         return "".join(content(event) for event in server.stream(body) if event != "[DONE]")
     alone = [ask(prompt) for prompt in prompts]
     with ThreadPoolExecutor(len(prompts)) as pool:
         together = list(pool.map(ask, prompts))
     assert together == alone
-    assert len(set(alone)) > 4
+    assert len(set(alone)) > 16
 
 
 def test_a_stop_string_is_not_shown_and_ends_the_answer(server):
