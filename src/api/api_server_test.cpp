@@ -289,6 +289,7 @@ TEST_F(ApiServerTest, WholeAnswer) {
     taken.finish();
     const auto response = client.read_response();
     EXPECT_EQ(response.status, 200);
+    EXPECT_TRUE(response.has_header("X-Request-Id: req_"));
     const json body = json::parse(response.body);
     EXPECT_THAT(body["id"].get<std::string>(), testing::MatchesRegex("chatcmpl-[0-9a-f]{24}"));
     EXPECT_EQ(body["object"], "chat.completion");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/random_name.hpp"
+
 namespace artel::api {
 namespace {
 
@@ -216,6 +218,7 @@ void HttpConnection::answer() {
     enter(State::Answering, {});
     is_answer_complete_ = false;
     HttpRequest request = parser_.take();
+    request.id = request_id_ = random_name("req_");
     if (early_refusal_) {
         queue_head(*std::exchange(early_refusal_, std::nullopt), /*is_stream=*/false);
         return write();
@@ -269,6 +272,7 @@ void HttpConnection::queue_head(const HttpResponse& head, bool is_stream) {
     if (!head.content_type.empty()) queued_ += "Content-Type: " + head.content_type + "\r\n";
     for (const HttpHeader& header : head.headers)
         queued_ += header.name + ": " + one_line(header.value) + "\r\n";
+    if (!request_id_.empty()) queued_ += "X-Request-Id: " + request_id_ + "\r\n";
     if (is_chunked_)
         queued_ += "Transfer-Encoding: chunked\r\n";
     else if (!is_stream && head.status != 204)

@@ -89,6 +89,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::size_t body_bytes_ = 0;  // counted with the owner
     bool is_reading_ = false;
 
+    std::string request_id_;  // of the last request that came whole
     std::optional<HttpResponse> early_refusal_;
     std::shared_ptr<Exchange> exchange_;  // while Answering, unless the server answers itself
     std::string queued_;                  // to be written next
