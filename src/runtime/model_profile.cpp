@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/registry.hpp"
 #include "models/architecture.hpp"
 #include "quant/formats.hpp"
 #include "quant/type_names.hpp"
@@ -11,17 +12,54 @@
 namespace artel::runtime {
 namespace {
 
-cluster::EndProfile end_profile(const models::PartDescription& part) {
-    return {.weight_bytes = part.weight_bytes,
-            .active_bytes = part.row_cost.weight_bytes,
+/// How the CPU backend holds a model: re-laid, which makes some formats larger than in the file.
+class Layouts {
+  public:
+    explicit Layouts(const gguf::GgufIndex& index)
+        : index_(index), backend_(backends::create_backend("cpu", {})) {}
+
+    std::uint64_t held_bytes(const models::TensorUse& use) const {
+        const gguf::TensorInfo* const tensor = index_.find_tensor(use.name);
+        const auto format = tensor != nullptr ? quant::find_format(tensor->type_id) : std::nullopt;
+        if (!format || !backend_.ok()) return use.bytes;
+        const auto layout = (*backend_)->layout(*format, tensor->rows(), tensor->columns());
+        return layout.ok() ? layout->bytes : use.bytes;
+    }
+
+  private:
+    const gguf::GgufIndex& index_;
+    Result<std::unique_ptr<backends::Backend>> backend_;
+};
+
+struct HeldWeights {
+    std::uint64_t bytes = 0;
+    std::uint64_t active_bytes = 0;  // of them that one row reads
+};
+
+HeldWeights held_weights(const Layouts& layouts, const models::PartDescription& part) {
+    HeldWeights held;
+    for (const models::TensorUse& use : part.tensors) held.bytes += layouts.held_bytes(use);
+    held.active_bytes = part.row_cost.weight_bytes;
+    if (part.weight_bytes > 0)
+        held.active_bytes = static_cast<std::uint64_t>(static_cast<double>(held.active_bytes) *
+                                                       static_cast<double>(held.bytes) /
+                                                       static_cast<double>(part.weight_bytes));
+    return held;
+}
+
+cluster::EndProfile end_profile(const Layouts& layouts, const models::PartDescription& part) {
+    const HeldWeights held = held_weights(layouts, part);
+    return {.weight_bytes = held.bytes,
+            .active_bytes = held.active_bytes,
             .flops_per_token = part.row_cost.flops,
             .scratch_bytes = 0};
 }
 
-cluster::LayerProfile layer_profile(const models::PartDescription& part,
+cluster::LayerProfile layer_profile(const Layouts& layouts, const models::PartDescription& part,
                                     const models::ModelShape& shape) {
-    cluster::LayerProfile layer{.weight_bytes = part.weight_bytes,
-                                .active_bytes = part.row_cost.weight_bytes,
+    const HeldWeights held = held_weights(layouts, part);
+    cluster::LayerProfile layer{.weight_bytes = held.bytes,
+                                .active_bytes = held.active_bytes,
                                 .flops_per_token = part.row_cost.flops,
                                 .states = {}};
     for (const models::StateUse& use : part.state) {
@@ -43,11 +81,11 @@ protocol::StateKind state_kind(graph::StateKind kind) {
     return protocol::StateKind::Paged;
 }
 
-std::uint64_t shared_bytes(const models::ModelDescription& description) {
+std::uint64_t shared_bytes(const Layouts& layouts, const models::ModelDescription& description) {
     std::uint64_t shared = 0;
     for (const models::TensorUse& out : description.output.tensors)
         for (const models::TensorUse& in : description.input.tensors)
-            if (in.name == out.name) shared += in.bytes;
+            if (in.name == out.name) shared += layouts.held_bytes(in);
     return shared;
 }
 
@@ -57,6 +95,7 @@ cluster::ModelProfile model_profile(const std::string& name, const gguf::GgufInd
                                     const protocol::Hash128& digest,
                                     const models::ModelDescription& description,
                                     std::uint32_t rows_max) {
+    const Layouts layouts(index);
     cluster::ModelProfile profile;
     profile.name = name;
     profile.digest = digest;
@@ -70,7 +109,7 @@ cluster::ModelProfile model_profile(const std::string& name, const gguf::GgufInd
     };
     std::uint64_t scratch_per_row = 0;
     for (const models::PartDescription& layer : description.layers) {
-        profile.layers.push_back(layer_profile(layer, description.shape));
+        profile.layers.push_back(layer_profile(layouts, layer, description.shape));
         scratch_per_row = std::max(scratch_per_row, layer.scratch_bytes_per_row);
         add_formats(layer);
     }
@@ -79,12 +118,12 @@ cluster::ModelProfile model_profile(const std::string& name, const gguf::GgufInd
     profile.formats.assign(formats.begin(), formats.end());
     for (const graph::StateGroupSpec& group : description.shape.state_groups)
         profile.groups.push_back({state_kind(group.kind), group.window});
-    profile.input = end_profile(description.input);
-    profile.output = end_profile(description.output);
+    profile.input = end_profile(layouts, description.input);
+    profile.output = end_profile(layouts, description.output);
     profile.output.scratch_bytes =
         std::uint64_t{rows_max} *
         (description.output.scratch_bytes_per_row + 4ULL * description.shape.vocabulary_size);
-    profile.shared_end_bytes = shared_bytes(description);
+    profile.shared_end_bytes = shared_bytes(layouts, description);
     profile.row_bytes = description.shape.width * 4;
     // Scratch of a layer, activations in and out, and a floor for code, stacks and connections.
     constexpr std::uint64_t kFloorBytes = 32ULL << 20;

@@ -96,10 +96,10 @@ class CpuBackend final : public backends::Backend {
 Result<WeightLayout> CpuBackend::layout(quant::FormatId format, std::uint64_t rows,
                                         std::uint64_t columns) const {
     const auto file_row = quant::row_bytes(format, columns);
-    // Packing adds at most 3 % and seven rows; twice that is far from 2^64 where this fits.
+    // Packing makes a row at most 2.2 times as long and adds seven rows: no overflow below.
     const auto padded = checked_add(rows, kGroupRows);
-    const auto twice = file_row && padded ? checked_multiply(*file_row, *padded) : std::nullopt;
-    if (!twice || !checked_multiply(*twice, 2))
+    const auto bytes = file_row && padded ? checked_multiply(*file_row, *padded) : std::nullopt;
+    if (!bytes || !checked_multiply(*bytes, 3))
         return invalid_argument("{} of ({}, {}): not whole blocks, or too large",
                                 quant::format_traits(format).name, rows, columns);
     WeightLayout layout{.format = format, .rows = rows, .columns = columns};
