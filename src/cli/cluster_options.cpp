@@ -26,15 +26,11 @@ void add_cluster_options(CLI::App& command, ClusterOptions& options) {
 }
 
 Error check_cluster_options(const ModelOptions& model, const ClusterOptions& cluster) {
+    ARTEL_TRY(check_model_options(model, cluster.expect_workers));
     const bool has_local = model.local_workers != 0 || cluster.expect_workers == 0;
-    if (!model.device.empty() && !has_local)
-        return invalid_argument(
-            "--device is for local workers, and there are none; give it to each `artel worker`");
-    const std::uint32_t workers = (has_local ? model.worker_count() : 0) + cluster.expect_workers;
-    if (!model.split.empty() && cluster.expect_workers > 0 && model.split.size() != workers)
-        return invalid_argument("--split names {} workers, {} are expected", model.split.size(),
-                                workers);
-    return ok();
+    if (model.device.empty() || has_local) return ok();
+    return invalid_argument(
+        "--device is for local workers, and there are none; give it to each `artel worker`");
 }
 
 Error check_against_model(const ModelOptions& options, std::uint32_t context) {

@@ -22,7 +22,7 @@ struct ClusterOptions {
 };
 
 void add_cluster_options(CLI::App& command, ClusterOptions& options);
-/// Options that contradict each other.
+/// check_model_options() and what of the two contradicts each other.
 Error check_cluster_options(const ModelOptions& model, const ClusterOptions& cluster);
 /// What no worker that joins could change, so that nobody waits for it: a context beyond the
 /// model's (0: none is asked for), a split of other layers. Reads the model's index.

@@ -51,7 +51,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
         ->check(CLI::ExistingFile);
 }
 
-Error check_model_options(const ModelOptions& options) {
+Error check_model_options(const ModelOptions& options, std::uint32_t joining_workers) {
     const auto names = backends::backend_names();
     if (!options.device.empty() &&
         std::find(names.begin(), names.end(), options.device) == names.end())
@@ -61,9 +61,9 @@ Error check_model_options(const ModelOptions& options) {
     if (parts > kWorkersMax)
         return invalid_argument("--split names {} workers, at most {} are supported", parts,
                                 kWorkersMax);
-    if (parts != 0 && options.local_workers != 0 && parts != options.local_workers)
-        return invalid_argument("--split names {} workers, but --local-workers is {}", parts,
-                                options.local_workers);
+    const auto workers = options.local_workers + joining_workers;
+    if (parts != 0 && workers != 0 && parts != workers)
+        return invalid_argument("--split names {} workers, {} are asked for", parts, workers);
     return ok();
 }
 

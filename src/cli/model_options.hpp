@@ -32,7 +32,8 @@ struct ModelOptions {
 /// Adds the options to `command`; `options` must live until the command has run.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
-/// What the parser can't see: --split against --local-workers, --device against what is built in.
-Error check_model_options(const ModelOptions& options);
+/// What the parser can't see: --split against --local-workers and those that join from elsewhere,
+/// --device against what is built in.
+Error check_model_options(const ModelOptions& options, std::uint32_t joining_workers = 0);
 
 }  // namespace artel::cli
