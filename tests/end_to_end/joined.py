@@ -38,20 +38,42 @@ def readdressed(key, address):
 
 
 class JoinedWorker:
-    def __init__(self, artel, server, name, coordinator, options=(), environment=None):
+    """`bandwidth`: bytes a second of each connection to the coordinator; 0: no limit."""
+
+    def __init__(self, artel, server, name, coordinator, options=(), environment=None,
+                 bandwidth=0):
+        self.name = name
         self.log = Path(server.directory.name, f"{name}.log")
         listen = free_port()
         self.proxies = [LinkProxy(("127.0.0.1", coordinator)).__enter__(),
                         LinkProxy(("127.0.0.1", listen)).__enter__()]
+        self.set_bandwidth(bandwidth)
         address = f"127.0.0.1:{self.proxies[0].port}"
         key = readdressed(Path(server.directory.name, "key").read_text(), address)
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [str(artel), "worker", "--name", name, "--listen", f"127.0.0.1:{listen}",
-                 "--advertise", f"127.0.0.1:{self.proxies[1].port}",
-                 "--state-dir", str(Path(server.directory.name, name)), *map(str, options)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, "ARTEL_JOIN_KEY": key, **(environment or {})})
+        self.command = [str(artel), "worker", "--name", name, "--listen", f"127.0.0.1:{listen}",
+                        "--advertise", f"127.0.0.1:{self.proxies[1].port}",
+                        "--state-dir", str(Path(server.directory.name, name)),
+                        *map(str, options)]
+        self.environment = {**os.environ, "ARTEL_JOIN_KEY": key, **(environment or {})}
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, env=self.environment)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def wake(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def set_bandwidth(self, bytes_per_second):
+        self.proxies[0].set_bandwidth(bytes_per_second)
 
     def cut(self):
         for proxy in self.proxies:
@@ -62,18 +84,17 @@ class JoinedWorker:
             proxy.restore()
 
     def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.kill()
-        self.process.wait()
+        self.kill()
         for proxy in self.proxies:
             proxy.close()
 
 
 class JoinedServer(Server):
-    """`workers` is a list of (options, environment), one for each worker, in the plan's order."""
+    """`workers` is a list of (options, environment), one for each worker, in the plan's order. They
+    read their weights from the model file, or with `streams_weights` get them from the coordinator.
+    """
 
-    def __init__(self, artel, model, *options, workers):
+    def __init__(self, artel, model, *options, workers, streams_weights=False, bandwidth=0):
         port = free_port()
         self.workers = []
         super().__init__(artel, model, "--worker-listen", f"127.0.0.1:{port}",
@@ -82,9 +103,10 @@ class JoinedServer(Server):
             key = Path(self.directory.name, "key")
             key.write_text(self.printed_key())
             for i, (worker_options, environment) in enumerate(workers):
-                self.workers.append(JoinedWorker(
-                    artel, self, f"joined-{i + 1}", port,
-                    ["--model-dir", Path(model).parent, *worker_options], environment))
+                if not streams_weights:
+                    worker_options = ["--model-dir", Path(model).parent, *worker_options]
+                self.workers.append(JoinedWorker(artel, self, f"joined-{i + 1}", port,
+                                                 worker_options, environment, bandwidth))
         except BaseException:
             self.stop()
             raise
