@@ -164,10 +164,10 @@ def canaries():
     return f"{len(CANARIES)} canaries"
 
 
-def end_to_end(file):
-    need(END_TO_END / file, "the test")
-    taken = run(VENV_PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", END_TO_END / file,
-                seconds=4 * 3600, env={"ARTEL_ACCEPT": "1"})
+def end_to_end(*files, **environment):
+    paths = [need(END_TO_END / file, "the test") for file in files]
+    taken = run(VENV_PYTHON, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *paths,
+                seconds=4 * 3600, env=environment)
     return f"{taken:.0f} s"
 
 
@@ -195,11 +195,11 @@ MAIN_JOB = [
     Line("simulator", "10,000 simulator seeds pass", lambda: simulator("--count", 10000)),
     Line("canaries", "each canary is caught within 200 seeds", canaries),
     Line("openai-client", "the openai client, 2 and 3 workers, 32 streams at once, unlike workers",
-         lambda: end_to_end("test_openai_client.py")),
+         lambda: end_to_end("test_openai_client.py", "test_unlike_workers.py")),
     Line("faults", "kill -9, SIGSTOP and a cut link, loading, prefilling and decoding, 10 of 10",
-         lambda: end_to_end("test_faults.py")),
+         lambda: end_to_end("test_faults.py", "test_fault_phases.py", ARTEL_FAULT_ROUNDS="10")),
     Line("garbage", "10,000 garbage, silent or half-open connections leave both ports serving",
-         lambda: end_to_end("test_garbage.py")),
+         lambda: end_to_end("test_garbage.py", ARTEL_GARBAGE_COUNT="10000")),
 ]
 
 
