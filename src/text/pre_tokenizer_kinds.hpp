@@ -23,6 +23,7 @@ struct PreTokenizerKind {
 
 /// Nothing if there is no such kind.
 const PreTokenizerKind* find_pre_tokenizer_kind(std::string_view name);
+std::span<const PreTokenizerKind> pre_tokenizer_kinds();
 /// "gpt-2, llama-bpe, ...", for messages.
 std::string pre_tokenizer_kind_names();
 

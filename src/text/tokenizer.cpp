@@ -12,7 +12,7 @@ namespace artel::text {
 namespace {
 
 /// Control tokens with these spellings end a turn or a text in some family of models.
-constexpr std::array<std::string_view, 16> kEndSpellings = {
+constexpr std::array<std::string_view, 23> kEndSpellings = {
     "</s>",
     "<eos>",
     "<|im_end|>",
@@ -30,6 +30,13 @@ constexpr std::array<std::string_view, 16> kEndSpellings = {
     "<\xEF\xBD\x9C"
     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
     "[EOS]",
+    "<|endofturn|>",
+    "<|END_OF_TURN_TOKEN|>",
+    "<end_of_utterance>",
+    "<|role_end|>",
+    "[e~[",
+    "<EOT>",
+    "_<EOT>",
 };
 
 std::set<TokenId> find_end_of_generation(const Vocabulary& vocabulary) {

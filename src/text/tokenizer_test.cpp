@@ -209,6 +209,55 @@ TEST(Tokenizer, EndOfGenerationIsASet) {
     EXPECT_THAT(make(vocabulary)->end_of_generation(), ElementsAre('q', BpeIds::kBos));
 }
 
+/// Field case C88: models have several end tokens, and files name one of them, or a wrong one.
+TEST(Tokenizer, EveryFamilysEndTokensEndAGeneration) {
+    const std::vector<std::vector<const char*>> families = {
+        {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"},         // Llama 3
+        {"<|im_end|>", "<|endoftext|>"},                         // ChatML, Qwen
+        {"<end_of_turn>", "<eos>"},                              // Gemma
+        {"<|return|>", "<|call|>", "<|endoftext|>"},             // gpt-oss
+        {"<|end|>", "<|endoftext|>"},                            // Phi 3
+        {"<\uFF5Cend\u2581of\u2581sentence\uFF5C>", "<|EOT|>"},  // DeepSeek
+        {"<|END_OF_TURN_TOKEN|>"},                               // Command R
+        {"[e~["},                                                // MiniMax
+        {"<|endofturn|>"},                                       // HyperCLOVA, EXAONE
+    };
+    for (const auto& family : families) {
+        Vocabulary vocabulary = bpe_vocabulary();
+        vocabulary.eos = 'x';  // the file is wrong
+        vocabulary.types[BpeIds::kEnd] = TokenType::Normal;
+        vocabulary.texts[BpeIds::kEnd] = "not an end";
+        std::set<TokenId> expected = {'x'};
+        for (const char* spelling : family) {
+            expected.insert(static_cast<TokenId>(vocabulary.texts.size()));
+            vocabulary.texts.push_back(spelling);
+            vocabulary.types.push_back(TokenType::Control);
+        }
+        const auto tokenizer = make(vocabulary);
+        EXPECT_EQ(tokenizer->end_of_generation(), expected) << family[0];
+        for (const TokenId id : expected) {
+            if (id == 'x') continue;
+            EXPECT_EQ(tokenizer->token_bytes(id), "") << "an end is never shown";
+        }
+    }
+}
+
+/// Fill-in-the-middle tokens steer the model as turns do: typed by a user, they are text.
+TEST(Tokenizer, TypedFillInTheMiddleTokensStayText) {
+    Vocabulary vocabulary = bpe_vocabulary();
+    const std::vector<std::string> spellings = {"<|fim_prefix|>", "<fim_suffix>", "[MIDDLE]"};
+    for (const std::string& spelling : spellings) {
+        vocabulary.texts.push_back(spelling);
+        vocabulary.types.push_back(TokenType::Control);
+    }
+    const auto tokenizer = make(vocabulary);
+    for (const std::string& spelling : spellings) {
+        for (const TokenId id : tokenizer->tokenize("a" + spelling, {}))
+            EXPECT_FALSE(tokenizer->is_control(id)) << spelling;
+        EXPECT_EQ(tokenizer->tokenize(spelling, kSpecial).size(), 1U) << spelling;
+    }
+}
+
 TEST(Tokenizer, BytesOfTokens) {
     const auto bpe = make(bpe_vocabulary());
     EXPECT_EQ(bpe->token_bytes(BpeIds::kSpaceThe), " the");

@@ -29,6 +29,8 @@ PARTS = [
     Part("templates", {"render"}, ["templates"], seconds=600),
     Part("tok-smollm2", {"tokenize"}, ["--only", "^smollm2$", "tok"], needs_models=True),
     Part("tok-gemma3", {"tokenize"}, ["--only", "^gemma3$", "tok"], needs_models=True),
+    *[Part(f"tok-{n}", {"tokenize"}, ["--only", f"^{n}$", "tok"])
+      for n in ("llama-spm", "llama-bpe", "qwen2", "gpt-2", "deepseek-coder")],
     *[Part(f"tiny-{n}", {"eval"}, ["--only", f"^{n}$", "--workers", "1,3", "tiny"])
       for n in TINY],
     Part("tinyq-llama", {"eval"},
