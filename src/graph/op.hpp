@@ -76,7 +76,7 @@ struct Rope {
     RopeStyle style = RopeStyle::Interleaved;
     float base = 10000;
     float frequency_scale = 1;  // 1 / (context stretch)
-    YarnRamp ramp;
+    YarnRamp ramp = {};
     float magnitude = 1;
     std::optional<Tensor> factors;  // (1, rope_dim / 2) F32: rope_freqs.weight
 };

@@ -35,7 +35,7 @@ struct RopeSpec {
     std::uint32_t rope_dim = 0;
     float base = 10000;
     float frequency_scale = 1;
-    YarnRamp ramp;
+    YarnRamp ramp = {};
 };
 
 /// Radians a position for each pair: frequency_scale * base^(-2i / rope_dim) / factors[i]

@@ -85,6 +85,17 @@ float read_norm_epsilon(ConfigReader& reader) {
     return reader.positive("attention.layer_norm_rms_epsilon");
 }
 
+DenseConfig read_dense(ConfigReader& reader) {
+    DenseConfig config;
+    config.shape = read_shape(reader);
+    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
+    config.heads = read_heads(reader, config.shape.width);
+    config.ffn_width = reader.count("feed_forward_length");
+    config.rope = read_rope(reader, config.heads.key_dim);
+    config.norm_epsilon = read_norm_epsilon(reader);
+    return config;
+}
+
 Tensor linear(GraphBuilder& g, const std::string& name, Tensor x, std::uint64_t columns) {
     const Tensor weight = g.weight(name + ".weight", columns, g.shape(x).columns);
     const std::string bias = name + ".bias";
@@ -172,6 +183,26 @@ Tensor routed_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, const MoeSetti
 
 Tensor shared_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x, std::uint64_t hidden) {
     return gated(g, layer, x, hidden, graph::GateKind::Silu, "_shexp");
+}
+
+DenseThenExperts read_dense_then_experts(ConfigReader& reader, graph::ExpertScore score) {
+    DenseThenExperts settings;
+    settings.ffn_width = reader.count("feed_forward_length");
+    settings.dense_layers = reader.count_or_none("leading_dense_block_count");
+    settings.moe = read_moe(reader);
+    settings.moe.routing.score = score;
+    read_routing(reader, settings.moe.routing);
+    settings.shared_width = settings.moe.hidden * reader.count_or_none("expert_shared_count");
+    return settings;
+}
+
+Tensor dense_or_routed_ffn(GraphBuilder& g, std::uint32_t layer, Tensor x,
+                           const DenseThenExperts& settings) {
+    if (layer < settings.dense_layers)
+        return gated_ffn(g, layer, x, settings.ffn_width, graph::GateKind::Silu);
+    const Tensor routed = routed_ffn(g, layer, x, settings.moe);  // (R, width)
+    if (settings.shared_width == 0) return routed;
+    return g.add(routed, shared_ffn(g, layer, x, settings.shared_width));
 }
 
 HeadRows project_heads(GraphBuilder& g, std::uint32_t layer, const HeadShape& heads, Tensor x) {

@@ -41,7 +41,7 @@ struct RopeSettings {
     std::uint32_t dim = 0;
     float base = 10000;
     float frequency_scale = 1;
-    graph::YarnRamp ramp;
+    graph::YarnRamp ramp = {};
     float magnitude = 1;
 };
 /// Reads rope.dimension_count, rope.freq_base and rope.scaling.*: none, linear, yarn, longrope (of
@@ -49,6 +49,17 @@ struct RopeSettings {
 RopeSettings read_rope(ConfigReader& reader, std::uint32_t key_dim);
 /// Reads attention.layer_norm_rms_epsilon.
 float read_norm_epsilon(ConfigReader& reader);
+
+/// What a decoder without experts reads from its file.
+struct DenseConfig {
+    ModelShape shape;  // one paged state group
+    HeadShape heads;
+    std::uint32_t ffn_width = 0;
+    RopeSettings rope;
+    float norm_epsilon = 0;
+};
+/// By the readers above, and feed_forward_length.
+DenseConfig read_dense(ConfigReader& reader);
 
 /// "blk.3.ffn_up.weight" for (3, "ffn_up.weight").
 inline std::string layer_tensor(std::uint32_t layer, std::string_view name) {
@@ -86,6 +97,20 @@ graph::Tensor routed_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Ten
 /// The expert that every row uses: ffn_gate_shexp and so on. (R, width) -> (R, width)
 graph::Tensor shared_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
                          std::uint64_t hidden);
+
+/// Dense layers first, then routed experts with shared ones beside them.
+struct DenseThenExperts {
+    std::uint32_t ffn_width = 0;     // of dense layers
+    std::uint32_t dense_layers = 0;  // the first ones
+    std::uint32_t shared_width = 0;  // of the shared experts together; 0: none
+    MoeSettings moe;
+};
+/// By read_moe and read_routing; also feed_forward_length, leading_dense_block_count and
+/// expert_shared_count. A file that does not say how experts are scored means `score`.
+DenseThenExperts read_dense_then_experts(ConfigReader& reader, graph::ExpertScore score);
+/// What the layer has. (R, width) -> (R, width)
+graph::Tensor dense_or_routed_ffn(graph::GraphBuilder& g, std::uint32_t layer, graph::Tensor x,
+                                  const DenseThenExperts& settings);
 
 /// Query, keys and values of the rows of a step:
 /// (R, heads * key_dim), (R, kv_heads * key_dim), (R, kv_heads * value_dim)

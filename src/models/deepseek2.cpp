@@ -29,10 +29,7 @@ struct DeepSeek2Config {
     std::uint32_t plain_dim = 0;   // columns of a query head that are not turned
     std::uint32_t value_dim = 0;   // of a head, after v_b
     float attention_scale = 0;
-    MoeSettings moe;
-    std::uint32_t ffn_width = 0;     // of dense layers
-    std::uint32_t dense_layers = 0;  // the first ones
-    std::uint32_t shared_width = 0;  // of the shared experts together; 0: none
+    DenseThenExperts ffn;
     float norm_epsilon = 0;
 };
 
@@ -63,11 +60,7 @@ Result<DeepSeek2Config> read_config(ConfigReader& reader) {
     leave_out_predictors(reader, config.shape);
     config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
     read_attention(reader, config);
-    config.ffn_width = reader.count("feed_forward_length");
-    config.dense_layers = reader.count_or_none("leading_dense_block_count");
-    config.moe = read_moe(reader);
-    read_routing(reader, config.moe.routing);
-    config.shared_width = config.moe.hidden * reader.count_or_none("expert_shared_count");
+    config.ffn = read_dense_then_experts(reader, graph::ExpertScore::Softmax);
     config.norm_epsilon = read_norm_epsilon(reader);
     ARTEL_TRY(reader.error());
     return config;
@@ -135,21 +128,12 @@ Tensor attention_block(GraphBuilder& g, const DeepSeek2Config& config, Tensor x,
     return linear(g, layer_tensor(layer, "attn_output"), lifted, config.shape.width);
 }
 
-/// (R, width) -> (R, width)
-Tensor ffn_block(GraphBuilder& g, const DeepSeek2Config& config, Tensor x, std::uint32_t layer) {
-    if (layer < config.dense_layers)
-        return gated_ffn(g, layer, x, config.ffn_width, graph::GateKind::Silu);
-    const Tensor routed = routed_ffn(g, layer, x, config.moe);  // (R, width)
-    if (config.shared_width == 0) return routed;
-    return g.add(routed, shared_ffn(g, layer, x, config.shared_width));
-}
-
 Tensor layer(GraphBuilder& g, const DeepSeek2Config& config, Tensor x, std::uint32_t i) {
     const auto normed = [&](const char* name, Tensor t) {  // (R, width), the same
         return norm(g, layer_tensor(i, name), t, config.shape.width, config.norm_epsilon);
     };
     x = g.add(x, attention_block(g, config, normed("attn_norm.weight", x), i));  // (R, width)
-    return g.add(x, ffn_block(g, config, normed("ffn_norm.weight", x), i));
+    return g.add(x, dense_or_routed_ffn(g, i, normed("ffn_norm.weight", x), config.ffn));
 }
 
 Tensor output(GraphBuilder& g, const DeepSeek2Config& config, Tensor x) {

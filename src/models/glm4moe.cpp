@@ -20,10 +20,7 @@ struct Glm4MoeConfig {
     ModelShape shape;
     HeadShape heads;
     RopeSettings rope;
-    MoeSettings moe;
-    std::uint32_t ffn_width = 0;     // of dense layers
-    std::uint32_t dense_layers = 0;  // the first ones
-    std::uint32_t shared_width = 0;  // of the shared expert; 0: none
+    DenseThenExperts ffn;
     float norm_epsilon = 0;
 };
 
@@ -34,12 +31,7 @@ Result<Glm4MoeConfig> read_config(ConfigReader& reader) {
     config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
     config.heads = read_heads(reader, config.shape.width);
     config.rope = read_rope(reader, config.heads.key_dim);
-    config.ffn_width = reader.count("feed_forward_length");
-    config.dense_layers = reader.count_or_none("leading_dense_block_count");
-    config.moe = read_moe(reader);
-    config.moe.routing.score = graph::ExpertScore::Sigmoid;
-    read_routing(reader, config.moe.routing);
-    config.shared_width = config.moe.hidden * reader.count_or_none("expert_shared_count");
+    config.ffn = read_dense_then_experts(reader, graph::ExpertScore::Sigmoid);
     config.norm_epsilon = read_norm_epsilon(reader);
     ARTEL_TRY(reader.error());
     return config;
@@ -60,21 +52,12 @@ Tensor attention_block(GraphBuilder& g, const Glm4MoeConfig& config, Tensor x,
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 
-/// (R, width) -> (R, width)
-Tensor ffn_block(GraphBuilder& g, const Glm4MoeConfig& config, Tensor x, std::uint32_t layer) {
-    if (layer < config.dense_layers)
-        return gated_ffn(g, layer, x, config.ffn_width, graph::GateKind::Silu);
-    const Tensor routed = routed_ffn(g, layer, x, config.moe);  // (R, width)
-    if (config.shared_width == 0) return routed;
-    return g.add(routed, shared_ffn(g, layer, x, config.shared_width));
-}
-
 Tensor layer(GraphBuilder& g, const Glm4MoeConfig& config, Tensor x, std::uint32_t i) {
     const auto normed = [&](const char* name, Tensor t) {  // (R, width), the same
         return norm(g, layer_tensor(i, name), t, config.shape.width, config.norm_epsilon);
     };
     x = g.add(x, attention_block(g, config, normed("attn_norm.weight", x), i));  // (R, width)
-    return g.add(x, ffn_block(g, config, normed("post_attention_norm.weight", x), i));
+    return g.add(x, dense_or_routed_ffn(g, i, normed("post_attention_norm.weight", x), config.ffn));
 }
 
 Tensor output(GraphBuilder& g, const Glm4MoeConfig& config, Tensor x) {

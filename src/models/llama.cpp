@@ -14,22 +14,8 @@ namespace {
 using graph::GraphBuilder;
 using graph::Tensor;
 
-struct LlamaConfig {
-    ModelShape shape;
-    HeadShape heads;
-    std::uint32_t ffn_width = 0;
-    RopeSettings rope;
-    float norm_epsilon = 0;
-};
-
-Result<LlamaConfig> read_config(ConfigReader& reader) {
-    LlamaConfig config;
-    config.shape = read_shape(reader);
-    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
-    config.heads = read_heads(reader, config.shape.width);
-    config.ffn_width = reader.count("feed_forward_length");
-    config.rope = read_rope(reader, config.heads.key_dim);
-    config.norm_epsilon = read_norm_epsilon(reader);
+Result<DenseConfig> read_config(ConfigReader& reader) {
+    const DenseConfig config = read_dense(reader);
     const std::uint32_t experts = reader.count_or_none("expert_count");
     reader.expect(experts == 0,
                   unimplemented("{} is {}: llama with experts (Mixtral) is not supported yet",
@@ -38,12 +24,12 @@ Result<LlamaConfig> read_config(ConfigReader& reader) {
     return config;
 }
 
-Tensor input(GraphBuilder& g, const LlamaConfig& config) {
+Tensor input(GraphBuilder& g, const DenseConfig& config) {
     return embed(g, config.shape);
 }
 
 /// (R, width) -> (R, width)
-Tensor attention_block(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t layer) {
+Tensor attention_block(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t layer) {
     std::optional<Tensor> factors;
     if (g.has_weight("rope_freqs.weight"))
         factors = g.vector("rope_freqs.weight", config.rope.dim / 2);
@@ -53,7 +39,7 @@ Tensor attention_block(GraphBuilder& g, const LlamaConfig& config, Tensor x, std
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 
-Tensor layer(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t i) {
+Tensor layer(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t i) {
     const std::uint64_t width = config.shape.width;
     const float epsilon = config.norm_epsilon;
     Tensor h = norm(g, layer_tensor(i, "attn_norm.weight"), x, width, epsilon);  // (R, width)
@@ -62,11 +48,11 @@ Tensor layer(GraphBuilder& g, const LlamaConfig& config, Tensor x, std::uint32_t
     return g.add(x, gated_ffn(g, i, h, config.ffn_width, graph::GateKind::Silu));
 }
 
-Tensor output(GraphBuilder& g, const LlamaConfig& config, Tensor x) {
+Tensor output(GraphBuilder& g, const DenseConfig& config, Tensor x) {
     return head(g, config.shape, config.norm_epsilon, x);
 }
 
-constexpr ArchitectureFunctions<LlamaConfig> kLlama{"llama", read_config, input, layer, output};
+constexpr ArchitectureFunctions<DenseConfig> kLlama{"llama", read_config, input, layer, output};
 
 }  // namespace
 

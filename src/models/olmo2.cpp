@@ -12,22 +12,8 @@ namespace {
 using graph::GraphBuilder;
 using graph::Tensor;
 
-struct Olmo2Config {
-    ModelShape shape;
-    HeadShape heads;
-    std::uint32_t ffn_width = 0;
-    RopeSettings rope;
-    float norm_epsilon = 0;
-};
-
-Result<Olmo2Config> read_config(ConfigReader& reader) {
-    Olmo2Config config;
-    config.shape = read_shape(reader);
-    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
-    config.heads = read_heads(reader, config.shape.width);
-    config.ffn_width = reader.count("feed_forward_length");
-    config.rope = read_rope(reader, config.heads.key_dim);
-    config.norm_epsilon = read_norm_epsilon(reader);
+Result<DenseConfig> read_config(ConfigReader& reader) {
+    const DenseConfig config = read_dense(reader);
     const std::uint32_t window = reader.count_or_none("attention.sliding_window");
     reader.expect(window == 0,
                   unimplemented("{} is {}: olmo2 with windows (OLMo 3) is not supported yet",
@@ -36,12 +22,12 @@ Result<Olmo2Config> read_config(ConfigReader& reader) {
     return config;
 }
 
-Tensor input(GraphBuilder& g, const Olmo2Config& config) {
+Tensor input(GraphBuilder& g, const DenseConfig& config) {
     return embed(g, config.shape);
 }
 
 /// (R, width) -> (R, width)
-Tensor attention_block(GraphBuilder& g, const Olmo2Config& config, Tensor x, std::uint32_t layer) {
+Tensor attention_block(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t layer) {
     const HeadShape& heads = config.heads;
     HeadRows rows = project_heads(g, layer, heads, x);
     rows.query = norm(g, layer_tensor(layer, "attn_q_norm.weight"), rows.query,
@@ -53,7 +39,7 @@ Tensor attention_block(GraphBuilder& g, const Olmo2Config& config, Tensor x, std
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 
-Tensor layer(GraphBuilder& g, const Olmo2Config& config, Tensor x, std::uint32_t i) {
+Tensor layer(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t i) {
     const auto normed = [&](const char* name, Tensor t) {  // (R, width), the same
         return norm(g, layer_tensor(i, name), t, config.shape.width, config.norm_epsilon);
     };
@@ -63,11 +49,11 @@ Tensor layer(GraphBuilder& g, const Olmo2Config& config, Tensor x, std::uint32_t
     return g.add(x, normed("post_ffw_norm.weight", h));
 }
 
-Tensor output(GraphBuilder& g, const Olmo2Config& config, Tensor x) {
+Tensor output(GraphBuilder& g, const DenseConfig& config, Tensor x) {
     return head(g, config.shape, config.norm_epsilon, x);
 }
 
-constexpr ArchitectureFunctions<Olmo2Config> kOlmo2{"olmo2", read_config, input, layer, output};
+constexpr ArchitectureFunctions<DenseConfig> kOlmo2{"olmo2", read_config, input, layer, output};
 
 }  // namespace
 

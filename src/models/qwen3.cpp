@@ -12,32 +12,18 @@ namespace {
 using graph::GraphBuilder;
 using graph::Tensor;
 
-struct Qwen3Config {
-    ModelShape shape;
-    HeadShape heads;
-    std::uint32_t ffn_width = 0;
-    RopeSettings rope;
-    float norm_epsilon = 0;
-};
-
-Result<Qwen3Config> read_config(ConfigReader& reader) {
-    Qwen3Config config;
-    config.shape = read_shape(reader);
-    config.shape.state_groups = {{.kind = graph::StateKind::Paged}};
-    config.heads = read_heads(reader, config.shape.width);
-    config.ffn_width = reader.count("feed_forward_length");
-    config.rope = read_rope(reader, config.heads.key_dim);
-    config.norm_epsilon = read_norm_epsilon(reader);
+Result<DenseConfig> read_config(ConfigReader& reader) {
+    const DenseConfig config = read_dense(reader);
     ARTEL_TRY(reader.error());
     return config;
 }
 
-Tensor input(GraphBuilder& g, const Qwen3Config& config) {
+Tensor input(GraphBuilder& g, const DenseConfig& config) {
     return embed(g, config.shape);
 }
 
 /// (R, width) -> (R, width)
-Tensor attention_block(GraphBuilder& g, const Qwen3Config& config, Tensor x, std::uint32_t layer) {
+Tensor attention_block(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t layer) {
     HeadRows rows = project_heads(g, layer, config.heads, x);
     norm_heads(g, layer, config.heads, config.norm_epsilon, rows);
     turn_heads(g, config.heads, config.rope, graph::RopeStyle::Halves, rows);
@@ -45,7 +31,7 @@ Tensor attention_block(GraphBuilder& g, const Qwen3Config& config, Tensor x, std
     return linear(g, layer_tensor(layer, "attn_output"), mixed, config.shape.width);
 }
 
-Tensor layer(GraphBuilder& g, const Qwen3Config& config, Tensor x, std::uint32_t i) {
+Tensor layer(GraphBuilder& g, const DenseConfig& config, Tensor x, std::uint32_t i) {
     const std::uint64_t width = config.shape.width;
     const float epsilon = config.norm_epsilon;
     Tensor h = norm(g, layer_tensor(i, "attn_norm.weight"), x, width, epsilon);  // (R, width)
@@ -54,11 +40,11 @@ Tensor layer(GraphBuilder& g, const Qwen3Config& config, Tensor x, std::uint32_t
     return g.add(x, gated_ffn(g, i, h, config.ffn_width, graph::GateKind::Silu));
 }
 
-Tensor output(GraphBuilder& g, const Qwen3Config& config, Tensor x) {
+Tensor output(GraphBuilder& g, const DenseConfig& config, Tensor x) {
     return head(g, config.shape, config.norm_epsilon, x);
 }
 
-constexpr ArchitectureFunctions<Qwen3Config> kQwen3{"qwen3", read_config, input, layer, output};
+constexpr ArchitectureFunctions<DenseConfig> kQwen3{"qwen3", read_config, input, layer, output};
 
 }  // namespace
 
