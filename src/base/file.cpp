@@ -9,22 +9,10 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/descriptor.hpp"
+
 namespace artel {
 namespace {
-
-class Descriptor {
-  public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-  private:
-    int fd_;
-};
 
 Error write_all(int fd, std::span<const std::byte> bytes, std::string_view what) {
     while (!bytes.empty()) {

@@ -43,14 +43,14 @@ Error MemorySource::read(std::uint64_t offset, std::span<std::byte> target) cons
 }
 
 Result<FileSource> FileSource::open(const std::filesystem::path& path) {
-    int descriptor = -1;
+    int number = -1;
     do {  // non-blocking, since opening a pipe would wait for a writer
-        descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    } while (descriptor < 0 && errno == EINTR);
-    if (descriptor < 0) return errno_error(fmt::format("opening {}", path.string()));
-    FileSource file(descriptor, 0);
+        number = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    } while (number < 0 && errno == EINTR);
+    if (number < 0) return errno_error(fmt::format("opening {}", path.string()));
+    FileSource file(Descriptor(number), 0);
     struct stat status {};
-    if (::fstat(descriptor, &status) != 0)
+    if (::fstat(number, &status) != 0)
         return errno_error(fmt::format("asking about {}", path.string()));
     if (!S_ISREG(status.st_mode))
         return invalid_argument("{} is {}, not a regular file", path.string(),
@@ -59,24 +59,11 @@ Result<FileSource> FileSource::open(const std::filesystem::path& path) {
     return file;
 }
 
-FileSource::~FileSource() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-FileSource::FileSource(FileSource&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_) {}
-
-FileSource& FileSource::operator=(FileSource&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-}
-
 Error FileSource::read(std::uint64_t offset, std::span<std::byte> target) const {
     ARTEL_TRY(check_range(offset, target.size(), bytes_));
     while (!target.empty()) {
         const ssize_t count =
-            ::pread(descriptor_, target.data(), target.size(), static_cast<off_t>(offset));
+            ::pread(descriptor_.get(), target.data(), target.size(), static_cast<off_t>(offset));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return unavailable("read error at byte {}: {}", offset, strerror(errno));
         if (count == 0)

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace artel::gguf {
@@ -36,19 +38,15 @@ class FileSource final : public ByteSource {
   public:
     /// Errors: NotFound, PermissionDenied, InvalidArgument (not a regular file), Unavailable.
     static Result<FileSource> open(const std::filesystem::path& path);
-    ~FileSource() override;
-    FileSource(FileSource&& other) noexcept;
-    FileSource& operator=(FileSource&& other) noexcept;
-    FileSource(const FileSource&) = delete;
-    FileSource& operator=(const FileSource&) = delete;
 
     /// When the file was opened.
     std::uint64_t bytes() const override { return bytes_; }
     Error read(std::uint64_t offset, std::span<std::byte> target) const override;
 
   private:
-    FileSource(int descriptor, std::uint64_t bytes) : descriptor_(descriptor), bytes_(bytes) {}
-    int descriptor_ = -1;
+    FileSource(Descriptor descriptor, std::uint64_t bytes)
+        : descriptor_(std::move(descriptor)), bytes_(bytes) {}
+    Descriptor descriptor_;
     std::uint64_t bytes_ = 0;
 };
 

@@ -9,10 +9,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
 
+#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 
@@ -25,19 +27,6 @@ constexpr std::size_t kAnswerBytesMax = 1 << 20;
 constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};  // of each read and write
 constexpr std::string_view kOk = "ok\n";
 constexpr std::string_view kError = "error\n";
-
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    ~Descriptor() {
-        if (number_ >= 0) ::close(number_);
-    }
-    int get() const { return number_; }
-
-  private:
-    int number_;
-};
 
 /// The address of a socket in an open directory: a path may be longer than an address has room for.
 sockaddr_un address_in(const Descriptor& directory) {
@@ -100,14 +89,6 @@ Result<std::string> receive(int socket, std::size_t max, End end) {
 
 }  // namespace
 
-class ControlSocket::Descriptors {
-  public:
-    Descriptors(Descriptor directory, Descriptor listener, Descriptor stop)
-        : directory(std::move(directory)), listener(std::move(listener)), stop(std::move(stop)) {}
-
-    Descriptor directory, listener, stop;
-};
-
 Result<std::unique_ptr<ControlSocket>> ControlSocket::open(const std::filesystem::path& directory,
                                                            Handler handler) {
     ARTEL_ASSIGN(Descriptor folder, open_directory(directory));
@@ -124,33 +105,34 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::open(const std::filesystem
         return errno_error(fmt::format("listening in {}", directory.string()));
     Descriptor stop(::eventfd(0, EFD_CLOEXEC));
     if (stop.get() < 0) return errno_error("making an event descriptor");
-    return std::unique_ptr<ControlSocket>(new ControlSocket(
-        std::make_unique<Descriptors>(std::move(folder), std::move(listener), std::move(stop)),
-        std::move(handler)));
+    return std::unique_ptr<ControlSocket>(new ControlSocket(std::move(folder), std::move(listener),
+                                                            std::move(stop), std::move(handler)));
 }
 
-ControlSocket::ControlSocket(std::unique_ptr<Descriptors> descriptors, Handler handler)
-    : descriptors_(std::move(descriptors)),
+ControlSocket::ControlSocket(Descriptor directory, Descriptor listener, Descriptor stop,
+                             Handler handler)
+    : directory_(std::move(directory)),
+      listener_(std::move(listener)),
+      stop_(std::move(stop)),
       handler_(std::move(handler)),
       thread_([this] { serve(); }) {}
 
 ControlSocket::~ControlSocket() {
     const std::uint64_t one = 1;
-    if (::write(descriptors_->stop.get(), &one, sizeof(one)) != sizeof(one))
+    if (::write(stop_.get(), &one, sizeof(one)) != sizeof(one))
         log_error("the control socket cannot be told to stop");
     thread_.join();
-    ::unlinkat(descriptors_->directory.get(), kName, 0);
+    ::unlinkat(directory_.get(), kName, 0);
 }
 
 void ControlSocket::serve() {
     while (true) {
-        pollfd waits[] = {{.fd = descriptors_->listener.get(), .events = POLLIN, .revents = 0},
-                          {.fd = descriptors_->stop.get(), .events = POLLIN, .revents = 0}};
+        pollfd waits[] = {{.fd = listener_.get(), .events = POLLIN, .revents = 0},
+                          {.fd = stop_.get(), .events = POLLIN, .revents = 0}};
         if (::poll(waits, 2, -1) < 0 && errno != EINTR) return;
         if (waits[1].revents != 0) return;
         if ((waits[0].revents & POLLIN) == 0) continue;
-        const Descriptor client(
-            ::accept4(descriptors_->listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        const Descriptor client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
         if (client.get() >= 0) answer(client.get());
     }
 }

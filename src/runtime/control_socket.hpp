@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace artel::runtime {
@@ -27,12 +28,12 @@ class ControlSocket {
     ControlSocket& operator=(const ControlSocket&) = delete;
 
   private:
-    class Descriptors;
-    ControlSocket(std::unique_ptr<Descriptors> descriptors, Handler handler);
+    ControlSocket(Descriptor directory, Descriptor listener, Descriptor stop, Handler handler);
     void serve();
     void answer(int client);
 
-    std::unique_ptr<Descriptors> descriptors_;
+    Descriptor directory_, listener_;
+    Descriptor stop_;  // readable: the thread ends
     Handler handler_;
     std::thread thread_;
 };

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "base/file.hpp"
 #include "gguf/byte_source.hpp"
 #include "protocol/hash.hpp"
@@ -29,7 +30,6 @@ class FileWriter final : public TensorCache::Writer {
     FileWriter(int fd, std::string temporary, std::filesystem::path target)
         : fd_(fd), temporary_(std::move(temporary)), target_(std::move(target)) {}
     ~FileWriter() override {
-        ::close(fd_);
         if (!is_committed_) ::unlink(temporary_.c_str());
     }
     Error append(std::span<const std::byte> bytes) override {
@@ -41,7 +41,7 @@ class FileWriter final : public TensorCache::Writer {
         const protocol::Hash128 hash = hash_.value();
         const Trailer trailer{length_, hash.high, hash.low};
         ARTEL_TRY(write_all(std::as_bytes(std::span(&trailer, 1))));
-        if (::fsync(fd_) != 0) return errno_error("syncing " + temporary_);
+        if (::fsync(fd_.get()) != 0) return errno_error("syncing " + temporary_);
         if (::rename(temporary_.c_str(), target_.c_str()) != 0)
             return errno_error("renaming " + temporary_);
         is_committed_ = true;
@@ -51,14 +51,14 @@ class FileWriter final : public TensorCache::Writer {
   private:
     Error write_all(std::span<const std::byte> bytes) {
         while (!bytes.empty()) {
-            const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
+            const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) return errno_error("writing " + temporary_);
             bytes = bytes.subspan(static_cast<std::size_t>(count));
         }
         return ok();
     }
-    int fd_;
+    Descriptor fd_;
     std::string temporary_;
     std::filesystem::path target_;
     protocol::StreamHash hash_;
