@@ -16,6 +16,8 @@
 #include "base/mutex.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/stop_signals.hpp"
+#include "gguf/gguf_index.hpp"
+#include "quant/type_names.hpp"
 
 namespace artel::cli {
 namespace {
@@ -137,7 +139,8 @@ Result<std::unique_ptr<runtime::ClusterService>> start_cluster(const ModelOption
                                                                const ClientOptions& options) {
     block_stop_signals();  // so that what is made here goes, whatever ends the command
     ARTEL_TRY(check_model_options(model));
-    ARTEL_TRY(check_against_model(model, options.context));
+    ARTEL_ASSIGN(const auto index, gguf::GgufIndex::open(model.model, quant::block_size_of));
+    ARTEL_TRY(check_against_model(index.metadata(), model, options.context));
     ARTEL_ASSIGN(const LogLevel level, parse_log_level(options.log_level));
     set_log_level(level);
     ClusterOptions cluster;

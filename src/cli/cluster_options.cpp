@@ -6,8 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "models/description.hpp"
-#include "quant/type_names.hpp"
+#include "models/architecture.hpp"
 
 namespace artel::cli {
 
@@ -33,9 +32,9 @@ Error check_cluster_options(const ModelOptions& model, const ClusterOptions& clu
         "--device is for local workers, and there are none; give it to each `artel worker`");
 }
 
-Error check_against_model(const ModelOptions& options, std::uint32_t context) {
-    ARTEL_ASSIGN(const auto index, gguf::GgufIndex::open(options.model, quant::block_size_of));
-    ARTEL_ASSIGN(const models::Model model, models::open_model(index.metadata()));
+Error check_against_model(const gguf::Metadata& metadata, const ModelOptions& options,
+                          std::uint32_t context) {
+    ARTEL_ASSIGN(const models::Model model, models::open_model(metadata));
     if (context > model.shape.context_length)
         return invalid_argument("a context of {} is needed, the model's is {}", context,
                                 model.shape.context_length);
@@ -57,7 +56,7 @@ runtime::ClusterServiceOptions service_options(const ModelOptions& model,
         options.local_workers = model.worker_count();
     options.expect_workers = cluster.expect_workers;
     options.threads = model.threads;
-    options.device = model.device.empty() ? "cpu" : model.device;
+    options.device = model.device_name();
     options.split = model.split;
     options.context = model.context;
     options.parallel = cluster.parallel;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/model_options.hpp"
+#include "gguf/metadata.hpp"
 #include "runtime/cluster_service.hpp"
 
 namespace artel::cli {
@@ -25,8 +26,9 @@ void add_cluster_options(CLI::App& command, ClusterOptions& options);
 /// check_model_options() and what of the two contradicts each other.
 Error check_cluster_options(const ModelOptions& model, const ClusterOptions& cluster);
 /// What no worker that joins could change, so that nobody waits for it: a context beyond the
-/// model's (0: none is asked for), a split of other layers. Reads the model's index.
-Error check_against_model(const ModelOptions& options, std::uint32_t context);
+/// model's (0: none is asked for), a split of other layers.
+Error check_against_model(const gguf::Metadata& metadata, const ModelOptions& options,
+                          std::uint32_t context);
 runtime::ClusterServiceOptions service_options(const ModelOptions& model,
                                                const ClusterOptions& cluster);
 

@@ -5,28 +5,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
-#include "backends/registry.hpp"
 #include "base/byte_count.hpp"
 #include "base/log.hpp"
 #include "models/description.hpp"
+#include "runtime/device.hpp"
 
 namespace artel::cli {
 
 namespace {
-
-Result<std::unique_ptr<backends::Backend>> create_backend(const ModelOptions& options) {
-    const auto names = backends::backend_names();
-    const bool has_cpu = std::find(names.begin(), names.end(), "cpu") != names.end();
-    const std::string name = !options.device.empty() ? options.device
-                             : has_cpu               ? "cpu"
-                                                     : std::string(names.front());
-    const char* isa = std::getenv("ARTEL_CPU_ISA");
-    return backends::create_backend(
-        name, {.threads = options.threads_per_worker(), .isa = isa != nullptr ? isa : ""});
-}
 
 /// A bar on stderr that rewrites its line; nothing where stderr is no terminal.
 engine::LoadProgress progress_bar() {
@@ -63,7 +51,8 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(const gguf::GgufIndex& inde
         options.state_type == "f32" ? graph::StateType::F32 : graph::StateType::F16;
     ARTEL_ASSIGN(const models::ModelDescription description, models::describe(index, state_type));
     warn_of_unused(description);
-    ARTEL_ASSIGN(auto backend, create_backend(options));
+    ARTEL_ASSIGN(auto backend,
+                 runtime::open_device(options.device_name(), options.threads_per_worker()));
     ARTEL_ASSIGN(auto source, engine::FileWeightSource::open(index));
     engine::ChainOptions chain{.split = options.split,
                                .state_type = state_type,

@@ -20,13 +20,14 @@ struct ModelOptions {
     std::vector<std::uint32_t> split;  // layers of each worker in order; empty: planned
     std::uint32_t context = 0;         // 0: not given
     std::string state_type = "f16";    // "f16" or "f32"
-    std::string device;                // backend by name; empty: the best this build has
+    std::string device;                // backend by name; empty: not given, which means cpu
     std::string chat_template;         // path of a Jinja file; empty: the model's own
 
     /// Workers that the options ask for: --local-workers, else the parts of --split, else 1.
     std::uint32_t worker_count() const;
     /// Threads of each worker, never 0.
     std::uint32_t threads_per_worker() const;
+    std::string device_name() const { return device.empty() ? "cpu" : device; }
 };
 
 /// Adds the options to `command`; `options` must live until the command has run.

@@ -3,12 +3,10 @@
 // Reads the index of the model only, so a file that holds nothing but its header will do.
 #include <CLI/CLI.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backends/registry.hpp"
 #include "cli/cluster_file.hpp"
 #include "cli/cluster_options.hpp"
 #include "cli/commands.hpp"
@@ -16,6 +14,7 @@
 #include "cli/model_text.hpp"
 #include "cli/plan_table.hpp"
 #include "quant/type_names.hpp"
+#include "runtime/device.hpp"
 #include "runtime/model_profile.hpp"
 #include "runtime/probe.hpp"
 
@@ -44,12 +43,8 @@ Result<cluster::ModelProfile> read_profile(const ModelOptions& options) {
 /// The workers that `serve` would start here. They share the machine's memory.
 Result<std::vector<cluster::WorkerProfile>> local_workers(const ModelOptions& options,
                                                           const cluster::ModelProfile& model) {
-    const std::string device = options.device.empty() ? "cpu" : options.device;
     const std::uint32_t threads = options.threads_per_worker();
-    const char* const isa = std::getenv("ARTEL_CPU_ISA");
-    ARTEL_ASSIGN(
-        const auto backend,
-        backends::create_backend(device, {.threads = threads, .isa = isa != nullptr ? isa : ""}));
+    ARTEL_ASSIGN(const auto backend, runtime::open_device(options.device_name(), threads));
     protocol::WorkerReport report = runtime::probe_worker(
         0, threads, backend->describe().arithmetic_class, backend->describe().device);
     std::vector<cluster::WorkerProfile> workers;

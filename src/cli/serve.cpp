@@ -61,8 +61,8 @@ Error serve(const ServeCommand& command) {
     block_stop_signals();
     raise_descriptor_limit();
     ARTEL_TRY(check_cluster_options(command.model, command.cluster));
-    ARTEL_TRY(check_against_model(command.model, command.model.context));
     ARTEL_ASSIGN(const ModelText text, load_model_text(command.model.model));
+    ARTEL_TRY(check_against_model(text.index.metadata(), command.model, command.model.context));
     std::unique_ptr<text::ChatTemplate> chat;
     auto opened = open_chat_template(text, command.model.chat_template);
     if (opened.ok())

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/worker_node.hpp"
 
-#include <cstdlib>
 #include <future>
 #include <thread>
 
-#include "backends/registry.hpp"
 #include "base/file.hpp"
 #include "base/log.hpp"
 #include "cluster/term.hpp"
 #include "net/identity.hpp"
 #include "protocol/version.hpp"
+#include "runtime/device.hpp"
 #include "runtime/probe.hpp"
 #include "runtime/system_seed.hpp"
 
@@ -77,10 +76,7 @@ WorkerNode::WorkerNode(EventLoop& loop, WorkerNodeOptions options)
 WorkerNode::~WorkerNode() = default;
 
 Error WorkerNode::open_device() {
-    const char* const isa = std::getenv("ARTEL_CPU_ISA");
-    ARTEL_ASSIGN(auto backend,
-                 backends::create_backend(options_.device,
-                                          {.threads = options_.threads, .isa = isa ? isa : ""}));
+    ARTEL_ASSIGN(auto backend, runtime::open_device(options_.device, options_.threads));
     executor_ = std::make_unique<EngineExecutor>(loop_, std::move(backend));
     return ok();
 }
