@@ -37,10 +37,7 @@ struct IQ2_S {
     }
     /// 16 numbers, 1..31.
     ARTEL_KERNEL_INLINE static void unpack_part_scales(const Block& block, std::int8_t* scales) {
-        for (int part = 0; part < 16; ++part) {
-            const int scale = block.packed_scales[part / 2] >> (part % 2 * 4) & 0x0F;
-            scales[part] = static_cast<std::int8_t>(2 * scale + 1);
-        }
+        unpack_iq2_scales(block.packed_scales, scales);
     }
     ARTEL_KERNEL_INLINE static void decode(const Block& block, float* floats) {
         decode_parts<IQ2_S>(block, floats);

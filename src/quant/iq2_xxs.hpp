@@ -19,6 +19,13 @@ ARTEL_KERNEL_INLINE void unpack_iq2_entry(std::uint32_t entry, std::uint32_t sig
         quants[j] = with_sign(kIq2Magnitudes[entry >> (2 * j) & 3], signs, j);
 }
 
+/// The 16 part scales of IQ2_XS and IQ2_S, 1..31: 2 * n + 1 of four bits n each, low halves first.
+ARTEL_KERNEL_INLINE void unpack_iq2_scales(const std::uint8_t* packed, std::int8_t* scales) {
+    for (int part = 0; part < 16; ++part)
+        scales[part] =
+            static_cast<std::int8_t>(2 * (packed[part / 2] >> (part % 2 * 4) & 0x0F) + 1);
+}
+
 struct IQ2_XXS {
     static constexpr const char* kName = "IQ2_XXS";
     static constexpr std::uint32_t kGgufId = 16;

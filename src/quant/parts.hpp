@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What formats share whose value is block_scale * part_scale * whole number. Such a format gives
-//   kPartElements        elements that share a part's scale; kBlockElements where there are no
-//   parts unpack()             the whole numbers of a block block_scale()        one float a block,
-//   constant factors of the format included unpack_part_scales() one whole number a part; missing
-//   where there are no parts
+// What formats share whose value is block_scale * part_scale * whole number. Such a format gives:
+//
+//   kPartElements         elements that share a part's scale; kBlockElements where there are no
+//                         parts
+//   unpack()              the whole numbers of a block
+//   block_scale()         one float a block, constant factors of the format included
+//   unpack_part_scales()  one whole number a part; missing where there are no parts
+//
 // and, where values have a minimum, unpack_part_minima() and block_minimum(): value is less
 // block_minimum * part_minimum.
 // tidy: helper
