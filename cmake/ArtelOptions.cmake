@@ -32,10 +32,14 @@ if(ARTEL_SANITIZE)
     target_compile_options(artel_options INTERFACE
         -fsanitize=${ARTEL_SANITIZE} -fno-omit-frame-pointer -g1)
     target_link_options(artel_options INTERFACE -fsanitize=${ARTEL_SANITIZE})
+    # What a sanitizer build spends its time on is headers, so the files of a library share them
+    # (two of one folder can't use a name for different things), and optimising, so tests are not.
+    set(artel_library_properties UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set(artel_library_options -O1)
     if(ARTEL_SANITIZE MATCHES "undefined")
         target_compile_options(artel_options INTERFACE -fno-sanitize-recover=undefined)
     endif()
 endif()
 if(ARTEL_FUZZ)
-    target_compile_options(artel_options INTERFACE -fsanitize=fuzzer-no-link)
+    list(APPEND artel_library_options -fsanitize=fuzzer-no-link)
 endif()

@@ -129,14 +129,14 @@ def fuzz():
     if not names:
         print("fuzz: no targets yet in tests/fuzz")
         return
-    run("cmake", "--preset", "fuzz")
-    run("ninja", "-C", "build/fuzz", f"-j{jobs()}", *names)
+    run("cmake", "--preset", "debug")
+    run("ninja", "-C", "build/debug", f"-j{jobs()}", *names)
     commands = []
     for name in names:
         grown = ROOT / "build" / "corpus" / name
         grown.mkdir(parents=True, exist_ok=True)
         seeds = ROOT / "tests" / "fuzz" / "corpus" / name.removeprefix("fuzz_")
-        commands.append([f"build/fuzz/tests/fuzz/{name}", f"-max_total_time={FUZZ_SECONDS}",
+        commands.append([f"build/debug/tests/fuzz/{name}", f"-max_total_time={FUZZ_SECONDS}",
                          "-timeout=5", "-rss_limit_mb=1024", "-print_final_stats=1",
                          f"-artifact_prefix=build/{name}-", grown,
                          *([seeds] if seeds.is_dir() else [])])

@@ -78,7 +78,7 @@ Result<Tcp::endpoint> resolve_listen_address(asio::io_context& io, std::string_v
     return found.begin()->endpoint();
 }
 
-std::string to_text(const Tcp::endpoint& endpoint) {
+std::string address_text(const Tcp::endpoint& endpoint) {
     const std::string host = endpoint.address().to_string();
     return endpoint.address().is_v6() ? fmt::format("[{}]:{}", host, endpoint.port())
                                       : fmt::format("{}:{}", host, endpoint.port());
@@ -305,7 +305,7 @@ std::uint16_t HttpServer::port() const {
     return implementation_->endpoint().port();
 }
 std::string HttpServer::address() const {
-    return to_text(implementation_->endpoint());
+    return address_text(implementation_->endpoint());
 }
 bool HttpServer::is_loopback() const {
     return implementation_->endpoint().address().is_loopback();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <span>
 #include <system_error>
 
 #include "gguf/limits.hpp"
@@ -48,9 +49,8 @@ bool is_raw_piece(std::string_view file_name) {
 }
 
 std::string list_names(const std::vector<std::string>& names) {
-    const auto shown = std::min(names.size(), kNamedMax);
-    return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + shown, ", "),
-                       names.size() > shown ? ", ..." : "");
+    const auto shown = std::span(names).first(std::min(names.size(), kNamedMax));
+    return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > kNamedMax ? ", ..." : "");
 }
 
 Result<std::vector<fs::path>> siblings(const fs::path& folder, const ShardName& name) {

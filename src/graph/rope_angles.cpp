@@ -11,7 +11,7 @@ namespace artel::graph {
 namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-constexpr double kMagic = 0x1.8p52;  // adding it rounds to a whole number, |x| < 2^51
+constexpr double kRounder = 0x1.8p52;  // adding it rounds to a whole number, |x| < 2^51
 
 /// ln x for normal x > 0, to about 2 units in the last place.
 ///   x = 2^e m, m in [sqrt(1/2), sqrt(2)); ln m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.1716.
@@ -34,7 +34,7 @@ double natural_log(double x) {
 double exponential(double x) {
     constexpr double kLn2High = 0x1.62e42feep-1;  // 33 bits: n * kLn2High is exact
     constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-    const double n = (x * (1 / kLn2) + kMagic) - kMagic;
+    const double n = (x * (1 / kLn2) + kRounder) - kRounder;
     const double r = (x - n * kLn2High) - n * kLn2Low;
     double series = 1;
     for (int k = 14; k >= 1; --k) series = series * r / k + 1;
@@ -114,7 +114,7 @@ Rotation rope_rotation(double frequency, std::uint32_t position, float magnitude
         const float nan = std::numeric_limits<float>::quiet_NaN();
         return {nan, nan};
     }
-    const double n = (angle * kTwoOverPi + kMagic) - kMagic;
+    const double n = (angle * kTwoOverPi + kRounder) - kRounder;
     const double r = ((angle - n * kHalfPi1) - n * kHalfPi2) - n * kHalfPi3;
     const auto length = static_cast<double>(magnitude);
     const auto sine = static_cast<float>(length * sine_series(r));

@@ -9,29 +9,13 @@
 #include <openssl/x509v3.h>
 
 #include <ctime>
-#include <memory>
 
 #include "base/bytes.hpp"
 #include "base/file.hpp"
+#include "net/openssl_pointers.hpp"
 
 namespace artel::net {
 namespace {
-
-template <auto Free>
-struct Freed {
-    template <class T>
-    void operator()(T* object) const {
-        Free(object);
-    }
-};
-using BioPtr = std::unique_ptr<BIO, Freed<BIO_free_all>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-using X509Ptr = std::unique_ptr<X509, Freed<X509_free>>;
-using RequestPtr = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
-using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
-using StorePtr = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
-using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, Freed<X509_STORE_CTX_free>>;
 
 constexpr long kSecondsBack = 24 * 3600;
 constexpr long kSecondsValid = 10L * 365 * 24 * 3600;
@@ -147,7 +131,7 @@ std::string time_text(const ASN1_TIME* time) {
 }
 
 std::string now_text() {
-    const std::unique_ptr<ASN1_TIME, Freed<ASN1_TIME_free>> now(
+    const TimePtr now(
         ASN1_TIME_set(nullptr, std::time(nullptr)));
     return time_text(now.get());
 }

@@ -5,24 +5,19 @@
 
 #include <boost/asio/buffer.hpp>
 
+#include "net/openssl_pointers.hpp"
+
 namespace artel::net {
 namespace {
 
 namespace ssl = boost::asio::ssl;
 
-struct X509Free {
-    void operator()(X509* certificate) const { X509_free(certificate); }
-};
-using X509Ptr = std::unique_ptr<X509, X509Free>;
-
 std::string to_pem(X509* certificate) {
-    BIO* bio = BIO_new(BIO_s_mem());
-    PEM_write_bio_X509(bio, certificate);
+    const BioPtr bio(BIO_new(BIO_s_mem()));
+    PEM_write_bio_X509(bio.get(), certificate);
     char* start = nullptr;
-    const long length = BIO_get_mem_data(bio, &start);
-    std::string pem(start, static_cast<std::size_t>(length));
-    BIO_free(bio);
-    return pem;
+    const long length = BIO_get_mem_data(bio.get(), &start);
+    return {start, static_cast<std::size_t>(length)};
 }
 
 Result<X509Ptr> peer_certificate(SSL* connection) {

@@ -460,8 +460,7 @@ class Enrolment : public std::enable_shared_from_this<Enrolment> {
   public:
     Enrolment(asio::io_context& io, JoinKey key, std::string node, TransportOptions options,
               std::function<void(Result<NodeIdentity>)> done)
-        : io_(io),
-          strand_(asio::make_strand(io)),
+        : strand_(asio::make_strand(io)),
           resolver_(strand_),
           socket_(strand_),
           deadline_(strand_),
@@ -590,7 +589,6 @@ class Enrolment : public std::enable_shared_from_this<Enrolment> {
         if (auto done = std::exchange(done_, nullptr)) done(std::move(result));
     }
 
-    asio::io_context& io_;
     asio::strand<asio::io_context::executor_type> strand_;
     tcp::resolver resolver_;
     tcp::socket socket_;

@@ -17,7 +17,6 @@ namespace artel::test {
 
 namespace {
 
-constexpr std::uint32_t kF32 = 0;
 constexpr std::uint32_t kQ8Zero = 8;
 
 /// Adds tensors with random values: matrices in Q8_0, so that rounded activations are part of what

@@ -19,10 +19,6 @@ constexpr std::array<std::uint8_t, 256> codes_of_quants() {
     return codes;
 }
 
-void set_bits(std::byte& byte, int mask, int value, int shift) {
-    byte = (byte & ~static_cast<std::byte>(mask << shift)) | static_cast<std::byte>(value << shift);
-}
-
 /// 32 whole numbers of a row into its places of a piece.
 template <class F>
 void pack_piece(const std::int8_t* quants, std::size_t row, std::byte* piece) {

@@ -44,10 +44,6 @@ struct QuantPlace {
     }
 };
 
-void set_bits(std::byte& byte, int mask, int value, int shift) {
-    byte = (byte & ~static_cast<std::byte>(mask << shift)) | static_cast<std::byte>(value << shift);
-}
-
 /// `quants`: 32 unsigned whole numbers of one row (signed bytes as they are where Bits is 8).
 template <int Bits>
 void scatter_piece(const std::int8_t* quants, int row, std::byte* piece) {
