@@ -39,12 +39,10 @@
 //             out = (d[i] * r) * weight, then + bias where there is one.
 // Rope        c, s of rope_rotation() (rope_angles.hpp), the pair (a, b) becomes
 //             fma(a, c, -(b * s)) and fma(a, s, b * c).
-// Attention   per row and head; blocks of 64 positions at multiples of 64, ascending, only
-// positions
+// Attention   per row and head; blocks of 64 positions at multiples of 64, ascending, only those
 //             that the row sees; within a block, over those positions j ascending:
-//               score[j]  = dot * op.scale, dot = fma(query[k], key[j][k], dot), k ascending, from
-//               +0
-//                           (then softcap * tanh(score / softcap) where there is a softcap)
+//               score[j]  = dot * op.scale, dot = fma(query[k], key[j][k], dot), k ascending,
+//                           from +0 (then softcap * tanh(score / softcap) where there is a softcap)
 //               top       = max score
 //               weight[j] = exp(score[j] - top); an unseen j has weight 0
 //               sum       = tree_sum(partial), partial[j % 16] += weight[j], from +0

@@ -131,8 +131,7 @@ std::string time_text(const ASN1_TIME* time) {
 }
 
 std::string now_text() {
-    const TimePtr now(
-        ASN1_TIME_set(nullptr, std::time(nullptr)));
+    const TimePtr now(ASN1_TIME_set(nullptr, std::time(nullptr)));
     return time_text(now.get());
 }
 

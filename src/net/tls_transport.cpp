@@ -68,6 +68,17 @@ Result<std::pair<std::string, std::string>> split_address(const std::string& add
     return std::pair{host, port};
 }
 
+Error check_can_be_dialled(const std::string& address) {
+    ARTEL_ASSIGN(const auto parts, split_address(address));
+    error_code is_name;
+    const auto host = asio::ip::make_address(parts.first, is_name);
+    if (is_name || !host.is_unspecified()) return ok();
+    return invalid_argument(
+        "'{}' stands for every address of this machine, which none can dial; "
+        "expected the one that other machines reach",
+        address);
+}
+
 std::shared_ptr<TlsTransport> TlsTransport::create(asio::io_context& io, Loop loop,
                                                    std::shared_ptr<TlsContext> context,
                                                    TransportOptions options,

@@ -114,6 +114,10 @@ class TlsTransport : public std::enable_shared_from_this<TlsTransport> {
 /// "host:port" or "[v6]:port". Errors: InvalidArgument quoting the text.
 Result<std::pair<std::string, std::string>> split_address(const std::string& address);
 
+/// An error for an address that other machines can't dial: 0.0.0.0 and [::] stand for every address
+/// of this one.
+Error check_can_be_dialled(const std::string& address);
+
 /// Asks the coordinator named in `key` for a certificate. Runs on `io`; `done` comes once.
 void enrol(boost::asio::io_context& io, const JoinKey& key, const std::string& node,
            const TransportOptions& options, std::function<void(Result<NodeIdentity>)> done);

@@ -295,5 +295,12 @@ TEST_F(TransportTest, NobodyListeningIsAnErrorThatNamesTheAddress) {
     EXPECT_EQ(split_address("[::1]:80")->first, "::1");
 }
 
+TEST(CanBeDialled, AllButTheWildcards) {
+    for (const char* address : {"127.0.0.1:80", "[::1]:80", "worker.local:80", "10.0.0.0:1"})
+        EXPECT_TRUE(check_can_be_dialled(address).ok()) << address;
+    for (const char* address : {"0.0.0.0:80", "[::]:80", "nonsense"})
+        EXPECT_EQ(check_can_be_dialled(address).code(), ErrorCode::kInvalidArgument) << address;
+}
+
 }  // namespace
 }  // namespace artel::net

@@ -203,6 +203,9 @@ Error ClusterService::Assembly::open_inside_worker() {
 }
 
 Error ClusterService::Assembly::open_links() {
+    if (options_.expect_workers > 0)
+        ARTEL_TRY(with_context(net::check_can_be_dialled(options_.worker_listen),
+                               "--worker-listen is the address in the join key"));
     ARTEL_ASSIGN(net::ClusterAuthority authority,
                  net::ClusterAuthority::load_or_create(options_.state_dir));
     ARTEL_ASSIGN(const net::NodeIdentity identity, authority.issue(kCoordinatorName));

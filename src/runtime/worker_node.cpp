@@ -120,6 +120,9 @@ void WorkerNode::assemble(cluster::Transport& transport, cluster::NodeId coordin
 Result<std::unique_ptr<WorkerNode>> WorkerNode::create(EventLoop& loop,
                                                        const WorkerNodeOptions& options) {
     ARTEL_TRY(net::check_node_name(options.name));
+    ARTEL_TRY(with_context(
+        net::check_can_be_dialled(options.advertise.empty() ? options.listen : options.advertise),
+        "neighbours dial --advertise, or else --listen"));
     std::unique_ptr<WorkerNode> made(new WorkerNode(loop, options));
     ARTEL_TRY(made->open_device());
     ARTEL_TRY(make_private_directory(options.state_dir));

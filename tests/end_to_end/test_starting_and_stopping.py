@@ -21,6 +21,8 @@ def small_model(models):
      ["local-1", "layers 0 to 28", "are missing"]),
     (["--split", "3,4"], ["7 layers in all, the model 30"]),
     (["--context", "999999"], ["999999", "8192"]),
+    (["--expect-workers", "1", "--worker-listen", "0.0.0.0:0"],
+     ["0.0.0.0:0", "join key"]),
     (["--device", "abacus"], ["abacus", "cpu"])], ids=lambda o: " ".join(o)[:40])
 def test_serve_refuses_what_can_never_work(run_artel, small_model, tmp_path, options, named):
     done = run_artel("serve", "-m", small_model, "--listen", "127.0.0.1:0", "--state-dir",
