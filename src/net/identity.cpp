@@ -59,13 +59,6 @@ Result<std::string> key_to_pem(EVP_PKEY* key) {
     return text_of(bio.get());
 }
 
-Result<std::string> certificate_to_pem(X509* certificate) {
-    const BioPtr bio(BIO_new(BIO_s_mem()));
-    if (PEM_write_bio_X509(bio.get(), certificate) != 1)
-        return openssl_error("writing a certificate");
-    return text_of(bio.get());
-}
-
 Result<KeyPtr> make_key() {
     KeyPtr key(EVP_EC_gen("P-256"));
     if (!key) return openssl_error("making a key");
@@ -182,6 +175,13 @@ Result<NodeIdentity> make_unenrolled_identity(std::string_view node) {
     ARTEL_ASSIGN(identity.key_pem, key_to_pem(key.get()));
     ARTEL_ASSIGN(identity.certificate_pem, certificate_to_pem(certificate.get()));
     return identity;
+}
+
+Result<std::string> certificate_to_pem(X509* certificate) {
+    const BioPtr bio(BIO_new(BIO_s_mem()));
+    if (PEM_write_bio_X509(bio.get(), certificate) != 1)
+        return openssl_error("writing a certificate");
+    return text_of(bio.get());
 }
 
 Result<Fingerprint> certificate_fingerprint(const X509* certificate) {

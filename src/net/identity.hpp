@@ -66,6 +66,7 @@ Error check_node_name(std::string_view name);
 Result<CertificateRequest> make_certificate_request(std::string_view node);
 /// A self-signed identity, good for nothing but asking to be enrolled.
 Result<NodeIdentity> make_unenrolled_identity(std::string_view node);
+Result<std::string> certificate_to_pem(x509_st* certificate);
 Result<Fingerprint> certificate_fingerprint(std::string_view certificate_pem);
 Result<Fingerprint> certificate_fingerprint(const x509_st* certificate);
 Result<PeerName> peer_name(const x509_st* certificate);

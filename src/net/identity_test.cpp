@@ -5,9 +5,8 @@
 #include <openssl/pem.h>
 #include <sys/stat.h>
 
-#include <memory>
-
 #include "base/file.hpp"
+#include "net/openssl_pointers.hpp"
 
 namespace artel::net {
 namespace {
@@ -27,15 +26,9 @@ class TemporaryDirectory {
     fs::path path_;
 };
 
-struct X509Deleter {
-    void operator()(X509* certificate) const { X509_free(certificate); }
-};
-std::unique_ptr<X509, X509Deleter> parse(const std::string& pem) {
-    BIO* bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-    std::unique_ptr<X509, X509Deleter> certificate(
-        PEM_read_bio_X509(bio, nullptr, nullptr, nullptr));
-    BIO_free(bio);
-    return certificate;
+X509Ptr parse(const std::string& pem) {
+    const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    return X509Ptr(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
 }
 
 TEST(Identity, IssuedCertificateNamesItsNodeAndVerifies) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
 // Owners of OpenSSL's objects: std::unique_ptr with the library's own release function.
+#pragma once
 
 #include <openssl/bio.h>
 #include <openssl/evp.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/tls_context.hpp"
 
-#include <openssl/pem.h>
-
 #include <boost/asio/buffer.hpp>
 
 #include "net/openssl_pointers.hpp"
@@ -11,14 +9,6 @@ namespace artel::net {
 namespace {
 
 namespace ssl = boost::asio::ssl;
-
-std::string to_pem(X509* certificate) {
-    const BioPtr bio(BIO_new(BIO_s_mem()));
-    PEM_write_bio_X509(bio.get(), certificate);
-    char* start = nullptr;
-    const long length = BIO_get_mem_data(bio.get(), &start);
-    return {start, static_cast<std::size_t>(length)};
-}
 
 Result<X509Ptr> peer_certificate(SSL* connection) {
     X509Ptr certificate(SSL_get1_peer_certificate(connection));
@@ -64,7 +54,7 @@ Result<Peer> TlsContext::check_pinned_peer(SSL* connection, const Fingerprint& a
         X509* const candidate = sk_X509_value(chain, i);
         ARTEL_ASSIGN(const Fingerprint fingerprint, certificate_fingerprint(candidate));
         if (fingerprint != authority) continue;
-        const std::string authority_pem = to_pem(candidate);
+        ARTEL_ASSIGN(const std::string authority_pem, certificate_to_pem(candidate));
         ARTEL_TRY(verify_certificate(certificate.get(), authority_pem));
         ARTEL_ASSIGN(PeerName name, peer_name(certificate.get()));
         return Peer{std::move(name), authority_pem};

@@ -8,11 +8,6 @@
 
 namespace artel::cpu {
 
-/// Puts `value` into the bits `mask << shift` of a byte.
-inline void set_bits(std::byte& byte, int mask, int value, int shift) {
-    byte = (byte & ~static_cast<std::byte>(mask << shift)) | static_cast<std::byte>(value << shift);
-}
-
 template <class F>
 void pack_code_row(const std::byte* source, std::size_t lane, std::size_t columns,
                    std::byte* group);

@@ -90,4 +90,9 @@ ARTEL_KERNEL_INLINE constexpr std::size_t group_bytes(std::size_t columns) {
         return columns * kGroupRows * sizeof(typename F::Block);
 }
 
+/// Puts `value` into the bits `mask << shift` of a byte.
+ARTEL_KERNEL_INLINE void set_bits(std::byte& byte, int mask, int value, int shift) {
+    byte = (byte & ~static_cast<std::byte>(mask << shift)) | static_cast<std::byte>(value << shift);
+}
+
 }  // namespace artel::cpu
