@@ -32,8 +32,10 @@ ApiError service_error(std::string code, std::string message, Duration retry_aft
 }
 
 /// The template is the model's, the messages are the client's: what it refuses is a bad request.
+/// That nothing answers in time is not the client's fault.
 ApiError render_error(const Error& error) {
-    if (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kInternal)
+    if (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kInternal ||
+        error.code() == ErrorCode::kDeadlineExceeded)
         return to_api_error(error);
     ApiError api = ApiError::invalid(
         "messages", fmt::format("chat template: {}", std::string(error.message())));
@@ -46,8 +48,8 @@ using Tokens = std::vector<text::TokenId>;
 std::variant<Tokens, ApiError> chat_tokens(const ChatRequest& chat, const ChatModel& model) {
     if (!model.render)
         return ApiError::unsupported("messages",
-                                     "this model has no chat template; the server can be given one "
-                                     "with --chat-template");
+                                     "no chat with this model: " + model.no_chat_reason +
+                                         " (artel serve --chat-template FILE)");
     const auto prompt = model.render({.messages_json = chat.messages_json,
                                       .tools_json = chat.tools_json,
                                       .adds_generation_prompt = true,

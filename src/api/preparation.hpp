@@ -24,8 +24,9 @@ namespace artel::api {
 struct ChatModel {
     std::string alias;  // its name in the API
     const text::Tokenizer* tokenizer = nullptr;
-    /// ChatTemplate::render; empty when the model has no chat template.
+    /// ChatTemplate::render; empty when the model has no chat template that works.
     std::function<Result<text::RenderedPrompt>(const text::RenderRequest&)> render;
+    std::string no_chat_reason = {};  // then
     text::ToolCallFormat tool_calls = text::ToolCallFormat::None;
 };
 

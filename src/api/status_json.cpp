@@ -64,9 +64,8 @@ std::string to_health_json(const cluster::Health& health, std::string_view model
         return to_text(body);
     }
     body["message"] = health.message;
-    if (health.missing_layers.count > 0)
-        body["missing_layers"] = {{"first", health.missing_layers.first},
-                                  {"count", health.missing_layers.count}};
+    for (const cluster::LayerRange& range : health.missing_layers)
+        body["missing_layers"].push_back({{"first", range.first}, {"count", range.count}});
     if (health.missing_bytes > 0) body["missing_bytes"] = health.missing_bytes;
     return to_text(body);
 }

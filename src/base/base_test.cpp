@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "base/byte_count.hpp"
 #include "base/bytes.hpp"
+#include "base/file.hpp"
 #include "base/random.hpp"
 #include "base/result.hpp"
 
@@ -44,6 +51,43 @@ TEST(ByteCount, FormatsThreeDigits) {
     EXPECT_EQ(format_byte_count(512), "512 B");
     EXPECT_EQ(format_byte_count(1536), "1.50 KiB");
     EXPECT_EQ(format_byte_count(14ULL << 30), "14.0 GiB");
+}
+
+class FileTest : public testing::Test {
+  protected:
+    FileTest() {
+        std::string name = (std::filesystem::temp_directory_path() / "artel-file-XXXXXX").string();
+        directory_ = ::mkdtemp(name.data());
+    }
+    ~FileTest() override { std::filesystem::remove_all(directory_); }
+    std::filesystem::path directory_;
+};
+
+TEST_F(FileTest, APipeIsReadToItsEndHoweverLateItsWriter) {
+    const auto pipe = directory_ / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::thread writer([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::ofstream file(pipe);
+        file << "late" << std::flush;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        file << " but whole";
+    });
+    const auto text = read_file(pipe, 100);
+    writer.join();
+    ASSERT_TRUE(text.ok()) << text.status().message();
+    EXPECT_EQ(*text, "late but whole");
+}
+
+TEST_F(FileTest, ADirectoryHasOneOwnerAtATime) {
+    {
+        const auto owner = lock_directory(directory_);
+        ASSERT_TRUE(owner.ok()) << owner.status().message();
+        const auto rival = lock_directory(directory_);
+        EXPECT_EQ(rival.status().code(), ErrorCode::kFailedPrecondition);
+    }
+    EXPECT_TRUE(lock_directory(directory_).ok());
+    EXPECT_EQ(lock_directory(directory_ / "none").status().code(), ErrorCode::kNotFound);
 }
 
 TEST(ByteReader, RefusesToReadPastItsEnd) {

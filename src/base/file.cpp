@@ -2,14 +2,14 @@
 #include "base/file.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <system_error>
-
-#include "base/descriptor.hpp"
 
 namespace artel {
 namespace {
@@ -28,6 +28,20 @@ Error write_all(int fd, std::span<const std::byte> bytes, std::string_view what)
 void sync_directory(const std::filesystem::path& directory) {
     const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd.get() >= 0) ::fsync(fd.get());
+}
+
+constexpr int kPipePatienceMs = 10'000;
+
+/// A pipe that nobody has opened for writing yet reads as if it had ended; poll waits for a writer.
+Error wait_for_writer(int fd, std::string_view what) {
+    pollfd watched{fd, POLLIN, 0};
+    int ready = -1;
+    do ready = ::poll(&watched, 1, kPipePatienceMs);
+    while (ready < 0 && errno == EINTR);
+    if (ready < 0) return errno_error(what);
+    if (ready > 0) return ok();
+    return deadline_exceeded("{}: nothing came through this pipe for {} s", what,
+                             kPipePatienceMs / 1000);
 }
 
 }  // namespace
@@ -51,12 +65,12 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t b
     const bool is_pipe = S_ISFIFO(status.st_mode);  // an inherited descriptor, e.g. /dev/fd/3
     if (!S_ISREG(status.st_mode) && !is_pipe)
         return invalid_argument("{}: not a regular file", what);
-    if (is_pipe) ::fcntl(fd.get(), F_SETFL, 0);  // block for the writer, as with any pipe
     std::string bytes;
     char buffer[65536];
     while (true) {
+        if (is_pipe) ARTEL_TRY(wait_for_writer(fd.get(), what));
         const ssize_t count = ::read(fd.get(), buffer, sizeof(buffer));
-        if (count < 0 && errno == EINTR) continue;
+        if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (count < 0) return errno_error(what);
         if (count == 0) return bytes;
         if (bytes.size() + static_cast<std::size_t>(count) > bytes_max)
@@ -95,6 +109,16 @@ Error make_private_directory(const std::filesystem::path& path) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
         return errno_error(fmt::format("making directory {}", path.string()));
     return ok();
+}
+
+Result<Descriptor> lock_directory(const std::filesystem::path& path) {
+    const std::filesystem::path file = path / "lock";
+    Descriptor fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (fd.get() < 0) return errno_error(fmt::format("opening {}", file.string()));
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno == EWOULDBLOCK)
+        return failed_precondition("{} is in use by another process", path.string());
+    return errno_error(fmt::format("locking {}", file.string()));
 }
 
 }  // namespace artel

@@ -10,12 +10,14 @@
 #include <span>
 #include <string>
 
+#include "base/descriptor.hpp"
 #include "base/result.hpp"
 
 namespace artel {
 
-/// The bytes of a regular file. Errors: NotFound, InvalidArgument (not a regular file, or more than
-/// `bytes_max`), Unavailable (read error).
+/// The bytes of a regular file, or of a pipe up to its end. Errors: NotFound, InvalidArgument
+/// (neither of them, or more than `bytes_max`), Unavailable (read error), DeadlineExceeded (nothing
+/// came through the pipe for 10 s).
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 
 /// Writes a temporary file beside `path`, syncs it and renames it over `path`. `mode` as for
@@ -25,6 +27,10 @@ Error write_file_atomically(const std::filesystem::path& path, std::span<const s
 
 /// Makes a directory and its parents; a new one is readable by its owner only.
 Error make_private_directory(const std::filesystem::path& path);
+
+/// Takes the directory for this process until the descriptor goes; the file `lock` in it stays.
+/// Errors: FailedPrecondition (another process holds it), those of opening a file for writing.
+Result<Descriptor> lock_directory(const std::filesystem::path& path);
 
 /// An Error for `errno`, e.g. errno_error("opening x") -> NotFound "opening x: No such file or
 /// directory".

@@ -64,14 +64,19 @@ Error serve(const ServeCommand& command) {
     ARTEL_ASSIGN(const ModelText text, load_model_text(command.model.model));
     ARTEL_TRY(check_against_model(text.index.metadata(), command.model, command.model.context));
     std::unique_ptr<text::ChatTemplate> chat;
+    std::string no_chat_reason;
     auto opened = open_chat_template(text, command.model.chat_template);
-    if (opened.ok())
+    if (opened.ok()) {
         chat = *std::move(opened);
-    else if (!command.model.chat_template.empty())
+        if (const Error late = chat->check_ready(); !late.ok())
+            log_warning("chat requests fail until this is repaired",
+                        {{"reason", std::string(late.message())}});
+    } else if (!command.model.chat_template.empty()) {
         return opened.status();
-    else
-        log_warning("chat requests will be refused",
-                    {{"reason", std::string(opened.status().message())}});
+    } else {
+        no_chat_reason = std::string(opened.status().message());
+        log_warning("chat requests will be refused", {{"reason", no_chat_reason}});
+    }
 
     const auto cluster_options = service_options(command.model, command.cluster);
     ARTEL_ASSIGN(const auto control, ServeControl::open(cluster_options.state_dir));
@@ -83,7 +88,8 @@ Error serve(const ServeCommand& command) {
                                       ? std::filesystem::path(command.model.model).stem().string()
                                       : command.alias,
                          .tokenizer = text.tokenizer.get(),
-                         .render = {}};
+                         .render = {},
+                         .no_chat_reason = no_chat_reason};
     if (chat) {
         model.render = [&chat](const text::RenderRequest& request) {
             return chat->render(request);

@@ -288,7 +288,8 @@ TEST(Cluster, AKilledWorkerFailsRequestsAndServiceReturns) {
     EXPECT_EQ(cluster->node("coordinator").lost, std::vector<std::string>{"b"});
     const Health health = cluster->coordinator().health();
     EXPECT_EQ(health.state, ServiceState::WaitingForWorkers);
-    EXPECT_GT(health.missing_layers.count, 0U);
+    ASSERT_EQ(health.missing_layers.size(), 1U);
+    EXPECT_GT(health.missing_layers[0].count, 0U);
     EXPECT_THAT(health.message, HasSubstr("waiting for worker b"));
     EXPECT_EQ(health.plan_refusal, "") << "b may come back: nothing says that it cannot be planned";
     EXPECT_TRUE(std::holds_alternative<NotReady>(
@@ -298,6 +299,37 @@ TEST(Cluster, AKilledWorkerFailsRequestsAndServiceReturns) {
     auto after = cluster->submit(again);
     cluster->run(5s);
     EXPECT_EQ(after->tokens[0], oracle(again, 6));
+}
+
+TEST(Cluster, HealthNamesWhatEveryLostWorkerHeldUntilItIsBack) {
+    auto cluster = make_cluster(options(6, 3));
+    ASSERT_TRUE(cluster->run_until_serving());
+    cluster->crash("a", 6s);
+    cluster->crash("c", 3s);
+    cluster->run(1500ms);
+    const auto missing = [&] { return cluster->coordinator().health().missing_layers; };
+    ASSERT_EQ(missing().size(), 2U);
+    EXPECT_EQ(missing()[0].first, 0U);
+    EXPECT_EQ(missing()[1].first + missing()[1].count, 6U);
+    const std::uint64_t both = cluster->coordinator().health().missing_bytes;
+    cluster->run(2500ms);
+    ASSERT_EQ(missing().size(), 1U);
+    EXPECT_EQ(missing()[0].first, 0U);
+    EXPECT_LT(cluster->coordinator().health().missing_bytes, both);
+    ASSERT_TRUE(cluster->run_until_serving());
+    EXPECT_TRUE(missing().empty());
+    EXPECT_EQ(cluster->coordinator().health().missing_bytes, 0U);
+}
+
+TEST(Cluster, AWorkerStartedAgainWhileLoadingIsOfTheNextEpoch) {
+    auto cluster = make_cluster(options(6, 3));
+    while (cluster->coordinator().health().state != ServiceState::Loading) cluster->run(1ms);
+    const Epoch first = cluster->coordinator().epoch();
+    cluster->crash("b", 50ms);  // back before its link counts as lost
+    ASSERT_TRUE(cluster->run_until_serving());
+    EXPECT_GT(cluster->coordinator().epoch().number, first.number);
+    EXPECT_TRUE(cluster->node("coordinator").marks.contains("another process of a worker's name"));
+    EXPECT_TRUE(cluster->node("coordinator").lost.empty());
 }
 
 TEST(Cluster, AFrozenWorkerIsLostAfterFourSecondsNotThree) {

@@ -138,6 +138,8 @@ void Coordinator::check_queue(TimePoint now) {
 void Coordinator::on_worker_report(NodeId from, protocol::WorkerReport report) {
     const TimePoint now = environment_.clock.now();
     const Epoch obeyed = report.epoch_obeyed;
+    const Member* known = membership_.find(from);
+    const bool is_same_process = known != nullptr && known->report.process == report.process;
     if (protocol::node_id(report.name) != from ||
         !membership_.on_report(from, std::move(report), now)) {
         environment_.observer.note(Severity::Warning,
@@ -150,15 +152,21 @@ void Coordinator::on_worker_report(NodeId from, protocol::WorkerReport report) {
                                 membership_.find(from)->report.name, obeyed.term, epoch_.term));
     largest_term_seen_ = std::max(largest_term_seen_, obeyed.term);
     environment_.observer.health_changed();
-    if (plan_ && is_in_plan(from)) return rejoin(from);
+    if (plan_ && is_in_plan(from)) return rejoin(from, is_same_process);
     if (state_ == ServiceState::WaitingForWorkers) try_plan();
 }
 
 /// The link to a worker of the plan has come back, or another process of its name has come.
-void Coordinator::rejoin(NodeId node) {
+void Coordinator::rejoin(NodeId node, bool is_same_process) {
     Member& member = *membership_.find(node);
     const protocol::HeldStage& held = member.report.held;
     const bool is_same = held.epoch == epoch_;
+    // Its neighbours may still be linked to the earlier process of its name, at another address.
+    if (!is_same_process) {
+        ARTEL_COVERED(environment_, "another process of a worker's name");
+        end_epoch(fmt::format("worker {} was started again", member.report.name));
+        return try_plan();
+    }
     if (state_ == ServiceState::Loading) {
         ARTEL_COVERED(environment_, "a worker reconnects while loading");
         member.last_load_progress = environment_.clock.now();
@@ -203,10 +211,6 @@ void Coordinator::lose_worker(const LostWorker& lost) {
     environment_.transport.disconnect(lost.node);
     environment_.observer.worker_lost(lost.node, lost.name, lost.why);
     ranges_asked_.erase(lost.node);
-    if (const auto held = last_stages_.find(lost.node); held != last_stages_.end()) {
-        missing_layers_ = held->second.layers;
-        missing_bytes_ = held->second.total_bytes();
-    }
     if (!is_in_plan(lost.node)) return environment_.observer.health_changed();
     ARTEL_COVERED(environment_, "a worker of the plan is lost");
     end_epoch(fmt::format("worker {} is lost: {}", lost.name, std::string(lost.why.message())));
@@ -269,14 +273,23 @@ WorkerHealth Coordinator::worker_health(NodeId node, const Member& member) const
     return health;
 }
 
+/// What lost workers held, and the memory that is lacking.
+void Coordinator::add_missing(Health& health) const {
+    for (const PlanStage& stage : last_stages_) {
+        if (membership_.find(stage.node) != nullptr) continue;
+        health.missing_layers.push_back(stage.layers);
+        health.missing_bytes += stage.total_bytes();
+    }
+    if (!plan_refusal_.empty()) health.missing_bytes = refusal_bytes_;
+}
+
 Health Coordinator::health() const {
     Health health;
     health.state =
         is_draining_ && state_ == ServiceState::Serving ? ServiceState::Draining : state_;
     health.epoch = epoch_;
     health.message = message_;
-    health.missing_layers = missing_layers_;
-    health.missing_bytes = missing_bytes_;
+    if (!plan_) add_missing(health);
     health.plan_refusal = plan_refusal_;
     health.requests_queued = requests_.queued();
     health.requests_running = requests_.running();

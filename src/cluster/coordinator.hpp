@@ -9,7 +9,8 @@
 //
 // Invariants: 1. no step is sent before every stage of its epoch is ready; 2. a step in flight is
 // in exactly one epoch, the current one; 3. a page is given out again only after every step that
-// names it has come back or its epoch has ended; 4. a term is stored before any message carries it.
+// names it has come back or its epoch has ended; 4. a term is stored before any message carries it;
+// 5. no two processes of one worker's name are in one epoch.
 #pragma once
 
 #include <cstdint>
@@ -100,13 +101,14 @@ class Coordinator final : public Node {
     void try_plan();
     void start_epoch(Plan plan);
     protocol::AssignStage assignment(std::size_t stage) const;
-    void rejoin(NodeId node);
+    void rejoin(NodeId node, bool is_same_process);
     void check_ready();
     void send_warm_up();
     /// Ends the epoch: requests fail, pages are free; the next plan has a new number.
     void end_epoch(const std::string& why, FailureKind kind = FailureKind::WorkerLost);
     void give_up_worker(NodeId node, Error why);
     void lose_worker(const LostWorker& lost);
+    void add_missing(Health& health) const;
     void stop(const std::string& why);
     bool is_in_plan(NodeId node) const;
     std::optional<std::size_t> stage_of(NodeId node) const;
@@ -142,13 +144,12 @@ class Coordinator final : public Node {
     RequestBook requests_;
     PageTables pages_;
     std::optional<Plan> plan_;
-    std::map<NodeId, PlanStage> last_stages_;  // of the last plan, to say what a lost worker held
+    std::vector<PlanStage> last_stages_;  // of the last plan, to say what lost workers held
     ServiceState state_ = ServiceState::WaitingForWorkers;
     std::string message_;
     std::string why_ended_;  // the last epoch; empty once served again
-    std::uint64_t missing_bytes_ = 0;
     std::string plan_refusal_;
-    LayerRange missing_layers_;
+    std::uint64_t refusal_bytes_ = 0;  // that the refused plan lacks
     bool is_draining_ = false;
     Epoch epoch_;  // of the current or last plan
     TermState term_state_ = TermState::None;

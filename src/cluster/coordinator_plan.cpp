@@ -73,7 +73,7 @@ void Coordinator::try_plan() {
     if (auto* plan = std::get_if<Plan>(&outcome)) return start_epoch(std::move(*plan));
     const PlanRefusal& refusal = std::get<PlanRefusal>(outcome);
     ARTEL_COVERED(environment_, "the model does not fit");
-    missing_bytes_ = refusal.missing_bytes;
+    refusal_bytes_ = refusal.missing_bytes;
     plan_refusal_ = refusal.message;
     retry_plan_at_ = environment_.clock.now() + options_.limits.timeouts.retry_plan;
     // Children of this machine are all there are; who joins from elsewhere may yet be joined.
@@ -88,8 +88,6 @@ void Coordinator::start_epoch(Plan plan) {
     ++epoch_.number;
     plan_ = std::move(plan);
     plan_refusal_.clear();
-    missing_bytes_ = 0;
-    missing_layers_ = {};
     std::vector<PageTables::Group> groups;
     for (std::size_t g = 0; g < options_.model.groups.size(); ++g)
         groups.push_back({options_.model.groups[g], plan_->page_counts[g]});
@@ -100,11 +98,9 @@ void Coordinator::start_epoch(Plan plan) {
         member.load_bytes_done = member.load_bytes_total = 0;
         member.last_load_progress = now;
     }
-    last_stages_.clear();
-    for (std::size_t stage = 0; stage < plan_->stages.size(); ++stage) {
-        last_stages_.emplace(plan_->stages[stage].node, plan_->stages[stage]);
+    last_stages_ = plan_->stages;
+    for (std::size_t stage = 0; stage < plan_->stages.size(); ++stage)
         environment_.transport.send(plan_->stages[stage].node, assignment(stage));
-    }
     set_state(ServiceState::Loading, "loading");
 }
 

@@ -113,9 +113,9 @@ struct WorkerHealth {
 struct Health {
     ServiceState state = ServiceState::WaitingForWorkers;
     Epoch epoch;
-    std::string message;              // what is missing, or "serving"
-    LayerRange missing_layers;        // of the last plan, held by nobody; count 0: none
-    std::uint64_t missing_bytes = 0;  // memory that a plan lacks, or that the lost stage held
+    std::string message;                     // what is missing, or "serving"
+    std::vector<LayerRange> missing_layers;  // of the last plan, held by nobody
+    std::uint64_t missing_bytes = 0;  // memory that a plan lacks, or that the lost stages held
     std::string plan_refusal;   // why those who are there cannot hold the model; empty: they may
     std::uint32_t context = 0;  // of the plan
     std::uint32_t parallel = 0;

@@ -25,7 +25,9 @@ constexpr Duration kNeighbourConnectMax = std::chrono::seconds(10);
 }  // namespace
 
 Worker::Worker(WorkerOptions options, Environment environment)
-    : options_(std::move(options)), environment_(environment), obeyed_(options_.stored_epoch) {}
+    : options_(std::move(options)), environment_(environment), obeyed_(options_.stored_epoch) {
+    options_.report.process = environment_.random.next();
+}
 
 Worker::~Worker() = default;
 

@@ -28,7 +28,8 @@ struct WorkerCanaries {
     bool forgets_resend = false;
 };
 struct WorkerOptions {
-    protocol::WorkerReport report;  // name, machine, devices ...; epoch and held are filled in
+    protocol::WorkerReport report;  // name, machine, devices ...; epoch, held and process are
+                                    // filled in
     NodeId coordinator;
     std::string coordinator_address;  // dialled for ever
     Epoch stored_epoch;               // from term.hpp's record; {0, 0}: none

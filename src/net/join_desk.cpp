@@ -32,7 +32,7 @@ Result<JoinKey> JoinDesk::make_key(const std::string& address, std::uint32_t use
     return key;
 }
 
-EnrolReply JoinDesk::enrol(const EnrolRequest& request, TimePoint now) {
+EnrolReply JoinDesk::enrol(const EnrolRequest& request, TimePoint now, bool is_name_taken) {
     const auto refuse = [&](const char* why) {
         log_warning("refused to enrol a worker", {{"node", request.node}, {"reason", why}});
         return EnrolReply{why, {}, {}};
@@ -51,6 +51,8 @@ EnrolReply JoinDesk::enrol(const EnrolRequest& request, TimePoint now) {
         return refuse("this name is taken by the cluster itself");
     if (!secret.only_name.empty() && secret.only_name != request.node)
         return refuse("the join key is for another worker");
+    if (is_name_taken)
+        return refuse("a worker of this name is connected; give this one another (--name)");
     const auto certificate = authority_.sign(request.request_pem, request.node);
     if (!certificate.ok()) return refuse(std::string(certificate.status().message()).c_str());
     --secret.uses_left;

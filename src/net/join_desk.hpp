@@ -23,7 +23,8 @@ class JoinDesk {
     /// A key for `uses` workers; with `only_name` for the worker of that name alone.
     Result<JoinKey> make_key(const std::string& address, std::uint32_t uses, TimePoint now,
                              const std::string& only_name = "");
-    EnrolReply enrol(const EnrolRequest& request, TimePoint now);
+    /// `is_name_taken`: a worker of the wanted name is connected.
+    EnrolReply enrol(const EnrolRequest& request, TimePoint now, bool is_name_taken);
 
   private:
     struct Secret {

@@ -43,6 +43,7 @@ std::array<std::byte, kOpeningBytes> Opening::encode() const {
     writer.write(static_cast<std::uint8_t>(purpose));
     writer.write(lane);
     writer.write<std::uint16_t>(0);
+    writer.write(process);
     writer.write(link);
     writer.write(schema_hash);
     std::array<std::byte, kOpeningBytes> bytes{};
@@ -62,7 +63,8 @@ Result<Opening> Opening::decode(std::span<const std::byte, kOpeningBytes> bytes)
     ARTEL_ASSIGN(const auto purpose, reader.read<std::uint8_t>());
     ARTEL_ASSIGN(opening.lane, reader.read<std::uint8_t>());
     ARTEL_ASSIGN(const auto zero, reader.read<std::uint16_t>());
-    ARTEL_ASSIGN(opening.link, reader.read<std::uint64_t>());
+    ARTEL_ASSIGN(opening.process, reader.read<std::uint32_t>());
+    ARTEL_ASSIGN(opening.link, reader.read<std::uint32_t>());
     ARTEL_ASSIGN(opening.schema_hash, reader.read<std::uint64_t>());
     if (purpose != static_cast<std::uint8_t>(Purpose::Link) &&
         purpose != static_cast<std::uint8_t>(Purpose::Enrol))

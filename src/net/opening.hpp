@@ -5,11 +5,13 @@
 //   dialler -> acceptor, 32 bytes                       acceptor -> dialler, 8 bytes + text
 //   | 0  "ARTELNET" | 8  version min u16 |              | 0 accepted u8 (1/0) | 1 zero u8       |
 //   | 10 version max u16 | 12 purpose u8 |              | 2 version u16 | 4 text bytes u16 | 6 0 |
-//   | 13 lane u8 | 14 zero u16 | 16 link u64 |          | 8 text: why not, at most 1024 bytes   |
+//   | 13 lane u8 | 14 zero u16 |                       | 8 text: why not, at most 1024 bytes   |
+//   | 16 process u32 | 20 link u32 |
+//   | 24 schema hash u64 |
 //
 // purpose Link: one lane of a link; the four connections of a link carry the same random link
-// number. purpose Enrol: the dialler has no certificate of the cluster yet and sends one
-// EnrolRequest.
+// number, all links of one process the same random process number. purpose Enrol: the dialler has
+// no certificate of the cluster yet and sends one EnrolRequest.
 //   EnrolRequest / EnrolReply travel as [u32 bytes][fields], a field being [u32 bytes][bytes].
 #pragma once
 
@@ -36,7 +38,8 @@ struct Opening {
     std::uint16_t version_max = 0;
     Purpose purpose = Purpose::Link;
     std::uint8_t lane = 0;
-    std::uint64_t link = 0;
+    std::uint32_t process = 0;  // tells two processes of one name apart
+    std::uint32_t link = 0;
     std::uint64_t schema_hash = 0;  // of the messages' schema in the dialler's newest version
 
     std::array<std::byte, kOpeningBytes> encode() const;

@@ -18,8 +18,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-std::uint64_t random_link_number() {
-    std::uint64_t number = 0;
+std::uint32_t random_number() {
+    std::uint32_t number = 0;
     RAND_bytes(reinterpret_cast<unsigned char*>(&number), sizeof(number));
     return number;
 }
@@ -28,10 +28,12 @@ std::uint64_t random_link_number() {
 
 /// One peer's four lanes, being opened or up.
 struct TlsTransport::Link {
-    Link(Loop loop, std::string node_name, std::uint64_t link_number)
+    Link(Loop loop, std::string node_name, std::uint32_t link_number)
         : node(std::move(node_name)), number(link_number), deadline(loop) {}
     std::string node;
-    std::uint64_t number;
+    std::uint32_t number;
+    std::uint32_t process = 0;                           // the dialler's; accepted side only
+    std::chrono::steady_clock::time_point last_heard{};  // while it is up
     std::string address;
     std::uint16_t version = 0;
     std::array<std::shared_ptr<Connection>, kLaneCount> lanes;
@@ -95,7 +97,8 @@ TlsTransport::TlsTransport(asio::io_context& io, Loop loop, std::shared_ptr<TlsC
       options_(options),
       events_(std::move(events)),
       acceptor_(loop),
-      accept_pause_(loop) {}
+      accept_pause_(loop),
+      process_(random_number() | 1U) {}
 
 Result<std::uint16_t> TlsTransport::listen(const std::string& address) {
     ARTEL_ASSIGN(const auto parts, split_address(address));
@@ -249,11 +252,14 @@ void TlsTransport::answer_enrolment(const std::shared_ptr<Accepted>& accepted,
 void TlsTransport::add_accepted_lane(const std::shared_ptr<Accepted>& accepted,
                                      std::uint16_t version) {
     const std::string& node = accepted->peer.name->node;
+    if (const Error taken = check_name_is_free(node, accepted->opening.process); !taken.ok())
+        return refuse(accepted, taken);
     const auto key = std::pair{node, accepted->opening.link};
     auto& link = assembling_[key];
     if (!link) {
         link = std::make_shared<Link>(loop_, node, accepted->opening.link);
         link->version = version;
+        link->process = accepted->opening.process;
         link->address = accepted->connection->remote_address();
         link->deadline.expires_after(options_.limits.link_assembly_timeout);
         link->deadline.async_wait([self = shared_from_this(), link = link](error_code cancelled) {
@@ -276,12 +282,26 @@ void TlsTransport::add_accepted_lane(const std::shared_ptr<Accepted>& accepted,
     });
 }
 
+/// Two processes with one certificate would replace each other's links without end.
+Error TlsTransport::check_name_is_free(const std::string& node, std::uint32_t process) const {
+    const auto holder = links_.find(node);
+    if (holder == links_.end()) return ok();
+    const std::uint32_t held_by = holder->second->process;  // 0: a link that this side dialled
+    if (held_by == 0 || process == 0 || held_by == process) return ok();
+    if (std::chrono::steady_clock::now() - holder->second->last_heard >=
+        options_.limits.name_held_for)
+        return ok();
+    return failed_precondition(
+        "another process named '{}' is connected from {}; each needs a name of its own (--name)",
+        node, holder->second->address);
+}
+
 void TlsTransport::dial(const std::string& address, CheckName check,
                         std::function<void(Error)> done) {
     const auto parts = split_address(address);
     if (!parts.ok())
         return asio::post(loop_, [done = std::move(done), error = parts.status()] { done(error); });
-    auto link = std::make_shared<Link>(loop_, std::string(), random_link_number());
+    auto link = std::make_shared<Link>(loop_, std::string(), random_number());
     link->address = address;
     link->check = std::move(check);
     link->dial_done = std::move(done);
@@ -335,6 +355,7 @@ void TlsTransport::open_lane(const std::shared_ptr<Link>& link, std::size_t lane
                           .version_max = options_.versions.max,
                           .purpose = Purpose::Link,
                           .lane = static_cast<std::uint8_t>(lane),
+                          .process = process_,
                           .link = link->number,
                           .schema_hash = options_.versions.schema_hash};
     asio::post(connection->executor(), [self, link, lane, connection, fail, opening] {
@@ -406,8 +427,11 @@ void TlsTransport::fail_assembly(std::shared_ptr<Link> link, const Error& why) {
 }
 
 void TlsTransport::bring_up(const std::shared_ptr<Link>& link) {
+    if (const Error taken = check_name_is_free(link->node, link->process); !taken.ok())
+        return fail_assembly(link, taken);
     link->deadline.cancel();
     assembling_.erase({link->node, link->number});
+    link->last_heard = std::chrono::steady_clock::now();
     // A second link of the same node means that it restarted, or that it gave up the first one.
     if (const auto old = links_.find(link->node); old != links_.end())
         take_down(old->second, unavailable("replaced by a newer link of the same node"));
@@ -420,8 +444,9 @@ void TlsTransport::bring_up(const std::shared_ptr<Link>& link) {
                 self->options_.format,
                 [self, link, lane](SharedBytes frame) {
                     asio::post(self->loop_, [self, link, lane, frame = std::move(frame)]() mutable {
-                        if (!link->is_over)
-                            self->events_.on_frame(link->node, lane, std::move(frame));
+                        if (link->is_over) return;
+                        link->last_heard = std::chrono::steady_clock::now();
+                        self->events_.on_frame(link->node, lane, std::move(frame));
                     });
                 },
                 [self, link](const Error& why) {
@@ -533,6 +558,7 @@ class Enrolment : public std::enable_shared_from_this<Enrolment> {
                               .version_max = options_.versions.max,
                               .purpose = Purpose::Enrol,
                               .lane = 0,
+                              .process = 0,
                               .link = 0,
                               .schema_hash = options_.versions.schema_hash};
         const EnrolRequest enrol{

@@ -31,6 +31,9 @@ struct TransportLimits {
     std::size_t unopened_connections_max = 512;  // accepted, but not yet a lane of a link
     Duration connect_timeout = std::chrono::seconds(5);
     Duration link_assembly_timeout = std::chrono::seconds(10);
+    /// A node's name is taken while its link was heard within this time; then another process of
+    /// the name may replace it. Longer than the pauses between heartbeats.
+    Duration name_held_for = std::chrono::seconds(3);
 };
 
 struct TransportOptions {
@@ -84,6 +87,7 @@ class TlsTransport : public std::enable_shared_from_this<TlsTransport> {
     void answer_enrolment(const std::shared_ptr<Accepted>& accepted,
                           std::span<const std::byte> body);
     void refuse(const std::shared_ptr<Accepted>& accepted, const Error& why);
+    Error check_name_is_free(const std::string& node, std::uint32_t process) const;
     void add_accepted_lane(const std::shared_ptr<Accepted>& accepted, std::uint16_t version);
     void dial_lane(const std::shared_ptr<Link>& link, std::size_t lane,
                    const boost::asio::ip::tcp::endpoint& endpoint);
@@ -104,8 +108,9 @@ class TlsTransport : public std::enable_shared_from_this<TlsTransport> {
     boost::asio::ip::tcp::acceptor acceptor_;
     boost::asio::steady_timer accept_pause_;
     std::map<std::string, std::shared_ptr<Link>> links_;  // by node, up
-    std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Link>>
-        assembling_;  // accepted side
+    std::map<std::pair<std::string, std::uint32_t>, std::shared_ptr<Link>>
+        assembling_;               // accepted side
+    const std::uint32_t process_;  // random, not 0; as in Opening
     std::shared_ptr<std::atomic<std::size_t>> unopened_ =
         std::make_shared<std::atomic<std::size_t>>(0);
     bool is_stopped_ = false;

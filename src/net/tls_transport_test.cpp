@@ -187,6 +187,43 @@ TEST_F(TransportTest, ADroppedLinkIsSeenOnBothSidesAndCanComeBack) {
     EXPECT_TRUE(b.saw("frame a 1 hello"));
 }
 
+// Field case: two machines started with one name replaced each other's links without end.
+TEST_F(TransportTest, ANameIsTakenWhileItsProcessIsHeard) {
+    TransportOptions options = versions(1, 1);
+    options.limits.name_held_for = std::chrono::hours(1);
+    TestNode b(member("b"), options);
+    const auto port = b.listen();
+    {
+        TestNode a(member("a"), versions(1, 1)), rival(member("a"), versions(1, 1));
+        ASSERT_TRUE(a.dial("b", port).ok());
+        ASSERT_TRUE(b.saw("up a v1"));
+        const Error taken = rival.dial("b", port);
+        EXPECT_EQ(taken.code(), ErrorCode::kFailedPrecondition);
+        EXPECT_NE(taken.message().find("another process named 'a' is connected from 127.0.0.1"),
+                  std::string::npos)
+            << taken.message();
+        ASSERT_TRUE(a.send("b", 1, "still here").ok());
+        EXPECT_TRUE(b.saw("frame a 1 still here"));
+        EXPECT_TRUE(a.dial("b", port).ok()) << "the same process may replace its own link";
+    }
+    TestNode later(member("a"), versions(1, 1));
+    while (b.on_loop([&] { return b.transport().is_linked("a"); })) std::this_thread::yield();
+    EXPECT_TRUE(later.dial("b", port).ok());
+}
+
+TEST_F(TransportTest, ASilentLinkHoldsItsNameNoLonger) {
+    TransportOptions options = versions(1, 1);
+    options.limits.name_held_for = Duration::zero();
+    TestNode b(member("b"), options);
+    const auto port = b.listen();
+    TestNode a(member("a"), versions(1, 1)), successor(member("a"), versions(1, 1));
+    ASSERT_TRUE(a.dial("b", port).ok());
+    ASSERT_TRUE(successor.dial("b", port).ok());
+    EXPECT_TRUE(a.saw("down b"));
+    ASSERT_TRUE(successor.send("b", 0, "mine").ok());
+    EXPECT_TRUE(b.saw("frame a 0 mine"));
+}
+
 TEST_F(TransportTest, StrangersAndWrongNamesAreRefusedWithTheReason) {
     TestNode b(member("b"), versions(1, 1));
     const auto port = b.listen();

@@ -131,6 +131,7 @@ void write(const WorkerReport& in, wire::WorkerReport* out) {
     write(in.held.layers, held->mutable_layers());
     write(in.held.model, held->mutable_model());
     held->set_is_ready(in.held.is_ready);
+    out->set_process(in.process);
 }
 
 Error read(const wire::DeviceReport& in, DeviceReport& out) {
@@ -173,6 +174,7 @@ Error read(const wire::WorkerReport& in, const SharedBytes& payload, WorkerRepor
     out.held.epoch = read(in.held().epoch());
     out.held.model = read(in.held().model());
     out.held.is_ready = in.held().is_ready();
+    out.process = in.process();
     return read(in.held().layers(), out.held.layers);
 }
 

@@ -57,6 +57,7 @@ struct WorkerReport {
     Epoch epoch_obeyed;                      // largest term it ever obeyed, and that plan's number
     std::string listen_address;              // host:port for its neighbours
     HeldStage held;
+    std::uint64_t process = 0;  // random: tells two processes of one name apart
 };
 /// Both ways, every half second. `progress` grows while a step is computed, so a slow step differs
 /// from a stuck one.

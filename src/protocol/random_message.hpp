@@ -82,17 +82,9 @@ inline PageTableChange page_change(Random& random) {
 inline Message make(std::size_t type, Random& random) {
     switch (type) {
         case 0: {
-            WorkerReport report{text(random),
-                                text(random),
-                                text(random),
-                                random.next(),
-                                below(random, 100),
-                                {},
-                                {},
-                                {},
-                                epoch(random),
-                                text(random),
-                                {}};
+            WorkerReport report{text(random),       text(random), text(random), random.next(),
+                                below(random, 100), {},           {},           {},
+                                epoch(random),      text(random), {},           random.next()};
             report.devices.push_back(
                 {text(random), random.next(), random.next(), random.next(), text(random)});
             report.architectures = {text(random), text(random)};

@@ -12,7 +12,7 @@ namespace artel::protocol {
 
 inline constexpr std::uint32_t kVersion = 1;     // N
 inline constexpr std::uint32_t kVersionMin = 1;  // N-1 (there is none before 1)
-inline constexpr std::uint64_t kSchemaHash = 0xB8D4F431E528AB8AULL;
+inline constexpr std::uint64_t kSchemaHash = 0xE2BD6C3258F386FEULL;
 
 /// FNV-1a over the schema text with comments and white space left out.
 std::uint64_t schema_hash(std::string_view proto_text);

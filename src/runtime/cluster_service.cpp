@@ -84,6 +84,7 @@ class ClusterService::Assembly {
     bool is_inside() const { return options_.local_workers == 0 && options_.expect_workers == 0; }
     Error open_model();
     Error open_links();
+    net::EnrolReply enrol(const net::EnrolRequest& request);
     Error open_inside_worker();
     cluster::CoordinatorOptions coordinator_options(cluster::Epoch stored) const;
     void make_coordinator(cluster::Transport& transport, cluster::Epoch stored);
@@ -216,7 +217,7 @@ Error ClusterService::Assembly::open_links() {
     transport_ = std::make_unique<ClusterTransport>(
         *loop_, std::move(context),
         ClusterTransportOptions{.limits = {}, .on_enrol = [this](const net::EnrolRequest& request) {
-                                    return desk_->enrol(request, clock_.now());
+                                    return enrol(request);
                                 }});
     make_coordinator(*transport_, stored);
     transport_->set_node(*coordinator_);
@@ -226,6 +227,10 @@ Error ClusterService::Assembly::open_links() {
     ARTEL_ASSIGN(const auto parts, net::split_address(options_.worker_listen));
     address_ = parts.first + ":" + std::to_string(*port);
     return options_.expect_workers > 0 ? publish_join_key() : ok();
+}
+
+net::EnrolReply ClusterService::Assembly::enrol(const net::EnrolRequest& request) {
+    return desk_->enrol(request, clock_.now(), transport_->is_linked(request.node));
 }
 
 Error ClusterService::Assembly::publish_join_key() {

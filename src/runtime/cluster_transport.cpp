@@ -121,20 +121,29 @@ void ClusterTransport::dial(NodeId id) {
                    ? ok()
                    : unauthenticated("node '{}' answers there, another was expected", name);
     };
-    tls_->dial(peer.address, check,
-               [this, alive = is_alive_, id, address = peer.address](const Error& error) {
-                   if (!*alive) return;
-                   const auto found = peers_.find(id);
-                   if (found == peers_.end()) return;
-                   found->second.is_dialling = false;
-                   if (error.ok()) {
-                       found->second.delay = Duration::zero();
-                       return;
-                   }
-                   log_debug("dialling failed",
-                             {{"address", address}, {"error", std::string(error.message())}});
-                   dial_later(id);
-               });
+    tls_->dial(peer.address, check, [this, alive = is_alive_, id](const Error& error) {
+        if (!*alive) return;
+        const auto found = peers_.find(id);
+        if (found == peers_.end()) return;
+        found->second.is_dialling = false;
+        if (error.ok()) {
+            found->second.delay = Duration::zero();
+            found->second.refusal.clear();
+            return;
+        }
+        note_failed_dial(found->second, error);
+        dial_later(id);
+    });
+}
+
+/// A peer that is not there yet is nothing to speak of; one that refuses us is, once.
+void ClusterTransport::note_failed_dial(Peer& peer, const Error& error) {
+    const std::string text(error.message());
+    const bool is_refusal = error.code() == ErrorCode::kFailedPrecondition;
+    if (!is_refusal || peer.refusal == text)
+        return log_debug("dialling failed", {{"address", peer.address}, {"error", text}});
+    peer.refusal = text;
+    log_warning("not let in; trying again until it is", {{"error", text}});
 }
 
 void ClusterTransport::dial_later(NodeId id) {

@@ -32,6 +32,7 @@ class ClusterTransport : public cluster::Transport {
     /// The node that gets the events; set before anything is dialled or listened to.
     void set_node(cluster::Node& node) { node_ = &node; }
     Result<std::uint16_t> listen(const std::string& address) { return tls_->listen(address); }
+    bool is_linked(const std::string& name) const { return tls_->is_linked(name); }
     /// Stops dialling and closes all links. On the loop.
     void stop();
 
@@ -47,8 +48,10 @@ class ClusterTransport : public cluster::Transport {
         std::string address;  // dialled; empty: it dials us
         Duration delay{0};
         bool is_dialling = false;
+        std::string refusal;  // the last one, logged once
     };
     void dial(cluster::NodeId id);
+    static void note_failed_dial(Peer& peer, const Error& error);
     void dial_later(cluster::NodeId id);
     void on_link_up(const std::string& name);
     void on_frame(const std::string& name, std::size_t lane, const SharedBytes& frame);

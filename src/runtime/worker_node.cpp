@@ -126,6 +126,13 @@ Result<std::unique_ptr<WorkerNode>> WorkerNode::create(EventLoop& loop,
     std::unique_ptr<WorkerNode> made(new WorkerNode(loop, options));
     ARTEL_TRY(made->open_device());
     ARTEL_TRY(make_private_directory(options.state_dir));
+    // Also shows, before a join key is spent, that the certificate can be written.
+    auto lock = lock_directory(options.state_dir);
+    if (!lock.ok())
+        return with_context(lock.status(),
+                            "the state dir (each worker of a machine needs one of its own: see "
+                            "--name and --state-dir)");
+    made->state_dir_lock_ = *std::move(lock);
     std::string coordinator_address;
     ARTEL_ASSIGN(const net::NodeIdentity identity,
                  obtain_identity(loop, options, coordinator_address));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "base/descriptor.hpp"
 #include "cluster/worker.hpp"
 #include "runtime/cluster_transport.hpp"
 #include "runtime/engine_executor.hpp"
@@ -72,6 +73,7 @@ class WorkerNode {
     OsClock clock_;
     Random random_;
     LogObserver observer_;
+    Descriptor state_dir_lock_{-1};                // own process only
     std::unique_ptr<ClusterTransport> transport_;  // own process only
     std::unique_ptr<EngineExecutor> executor_;
     std::unique_ptr<WorkerStorage> storage_;

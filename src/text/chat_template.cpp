@@ -50,6 +50,11 @@ Result<RenderedPrompt> read_prompt(const Json& answer) {
     return prompt;
 }
 
+/// Whether the child is to blame and not what it was asked.
+bool child_was_lost(const Error& error) {
+    return error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadlineExceeded;
+}
+
 }  // namespace
 
 class ChatTemplate::Renderer {
@@ -74,23 +79,36 @@ class ChatTemplate::Renderer {
             return resource_exhausted("the messages have {} bytes; at most {}", frame.size(),
                                       kRequestBytesMax);
         const std::lock_guard lock(mutex_);
-        ARTEL_TRY(ensure_started_locked());
-        ARTEL_ASSIGN(const std::string answer,
-                     child_.exchange(frame, kAnswerBytesMax, options_.answer_limit));
-        ARTEL_ASSIGN(const Json json, read_answer(answer));
+        auto answer = exchange(frame);
+        if (child_was_lost(answer.status())) answer = exchange(frame);
+        ARTEL_TRY(answer);
+        ARTEL_ASSIGN(const Json json, read_answer(*answer));
         return read_prompt(json);
     }
 
   private:
+    Result<std::string> exchange(const std::string& frame) {
+        ARTEL_TRY(ensure_started_locked());
+        return child_.exchange(frame, kAnswerBytesMax, options_.answer_limit);
+    }
+
     Error ensure_started_locked() {
         if (child_.is_running()) return ok();
+        const Error error = start();
+        return child_was_lost(error) ? start() : error;
+    }
+
+    Error start() {
         ARTEL_TRY(child_.start());
         // Python's own start is not the template's fault, so it has a limit of its own.
         const auto ready = child_.exchange("{}", kAnswerBytesMax, options_.start_limit);
         if (ready.status().code() == ErrorCode::kDeadlineExceeded)
             return deadline_exceeded("the process for chat templates did not start within {} ms",
                                      options_.start_limit.count());
-        ARTEL_TRY(ready);
+        if (!ready.ok())
+            return unavailable(
+                "the process for chat templates ended as it started (is python3 with jinja2 "
+                "installed? On Debian: apt install python3-jinja2)");
         const Json body = {{"template", template_text_},
                            {"bos", options_.bos},
                            {"eos", options_.eos},
@@ -121,12 +139,17 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::create(std::string template_
         return spelling.empty() || !is_valid_utf8(spelling);
     });
     auto renderer = std::make_unique<Renderer>(std::move(template_text), std::move(options));
-    ARTEL_TRY(renderer->ensure_started());
+    if (const Error error = renderer->ensure_started(); !error.ok() && !child_was_lost(error))
+        return error;
     return std::unique_ptr<ChatTemplate>(new ChatTemplate(std::move(renderer)));
 }
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Renderer> renderer) : renderer_(std::move(renderer)) {}
 ChatTemplate::~ChatTemplate() = default;
+
+Error ChatTemplate::check_ready() {
+    return renderer_->ensure_started();
+}
 
 std::string_view ChatTemplate::source() const {
     return renderer_->source();

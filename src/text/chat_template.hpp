@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ChatTemplate: messages -> prompt, by a model's Jinja template. Templates come with model files
 // and are not trusted: they run in a Python child without network or files, with limits on memory
-// and time; a child that does not answer in time is killed and started again at the next use.
-// Thread-safe: one mutex, one render at a time. The child ends with this object or its process.
+// and time; a child that ends or does not answer in time is killed, and what it was asked is asked
+// once more of a new one. Thread-safe: one mutex, one render at a time. The child ends with this
+// object or its process.
 //
 // Origin. Control tokens typed in a message must stay text, so a prompt is a list of segments of
 // which only those from the template parse special tokens. The child renders once as is, and again
@@ -62,15 +63,19 @@ class ChatTemplate {
     static constexpr std::size_t kAnswerBytesMax = 32 << 20;
 
     /// Starts the child and compiles the template. Errors: InvalidArgument (not a template),
-    /// ResourceExhausted, DeadlineExceeded (limits), Unavailable (no Python with jinja2).
+    /// ResourceExhausted (limits). A child that can't be started is check_ready()'s business: it
+    /// may be later.
     static Result<std::unique_ptr<ChatTemplate>> create(std::string template_text,
                                                         ChatTemplateOptions options);
     ~ChatTemplate();
     ChatTemplate(const ChatTemplate&) = delete;
     ChatTemplate& operator=(const ChatTemplate&) = delete;
 
+    /// Whether the child is there. Errors: DeadlineExceeded, Unavailable (no Python with jinja2).
+    Error check_ready();
+
     /// Errors: InvalidArgument (the template refuses these messages, with its own words),
-    /// ResourceExhausted and DeadlineExceeded (limits), Unavailable (the child died).
+    /// ResourceExhausted (limits), DeadlineExceeded and Unavailable (twice no answer).
     Result<RenderedPrompt> render(const RenderRequest& request);
 
     /// The template itself, which also tells how the model writes tool calls (tool_calls.hpp).

@@ -4,7 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "text/test_vocabularies.hpp"
 #include "text/tokenizer.hpp"
@@ -143,6 +149,50 @@ TEST(ChatTemplate, WorksAgainAfterATimeout) {
     EXPECT_EQ(slow->render({.messages_json = "[{}]"}).status().code(),
               ErrorCode::kDeadlineExceeded);
     EXPECT_EQ(slow->render({.messages_json = "[]"})->text(), "fine");
+}
+
+/// The Python process that this one started, 0 if there is none now.
+pid_t child() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        std::ifstream file(entry.path() / "stat");
+        std::string stat;
+        if (!std::isdigit(name.front()) || !std::getline(file, stat)) continue;
+        char state = 0;
+        pid_t parent = 0;
+        std::istringstream(stat.substr(stat.rfind(')') + 1)) >> state >> parent;
+        if (parent == ::getpid() && state != 'Z') return std::stoi(name);
+    }
+    return 0;
+}
+
+// One render must not be lost with the process that happened to do it.
+TEST(ChatTemplate, AChildThatDiedOrHangsIsReplacedBeforeTheAnswer) {
+    ChatTemplateOptions limited = options();
+    limited.answer_limit = std::chrono::seconds(5);
+    const auto chat = *ChatTemplate::create("{{ messages[0].content }}", limited);
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+        const pid_t before = child();
+        ASSERT_GT(before, 0);
+        ::kill(before, signal);
+        const auto prompt = chat->render({.messages_json = R"([{"content": "hi"}])"});
+        ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+        EXPECT_EQ(prompt->text(), "hi");
+        EXPECT_NE(child(), before);
+    }
+}
+
+TEST(ChatTemplate, AChildThatDiesAsItStartsIsNoLackOfATemplate) {
+    std::thread killer([] {
+        pid_t victim = 0;
+        while ((victim = child()) == 0) std::this_thread::yield();
+        ::kill(victim, SIGKILL);
+    });
+    const auto chat = ChatTemplate::create("fine", options());
+    killer.join();
+    ASSERT_TRUE(chat.ok()) << chat.status().message();
+    EXPECT_TRUE((*chat)->check_ready().ok());
+    EXPECT_EQ((*chat)->render({.messages_json = "[]"})->text(), "fine");
 }
 
 /// The prompt as segments: template text plain, message text in brackets.

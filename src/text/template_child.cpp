@@ -23,10 +23,7 @@ namespace {
 constexpr const char* kPython = "/usr/bin/python3";
 
 Error child_gone() {
-    return unavailable(
-        "the process that renders chat templates has ended (is {} with jinja2 "
-        "installed? On Debian: apt install python3-jinja2)",
-        kPython);
+    return unavailable("the process that renders chat templates has ended");
 }
 
 /// Starts Python on the embedded script with `socket` as its input and output.
