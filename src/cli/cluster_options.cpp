@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cluster_options.hpp"
 
+#include <pwd.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
@@ -74,11 +76,17 @@ runtime::ClusterServiceOptions service_options(const ModelOptions& model,
 std::string default_state_dir(const std::string& name) {
     const char* const state = std::getenv("XDG_STATE_HOME");
     const char* const home = std::getenv("HOME");
-    const std::filesystem::path base =
-        state != nullptr && *state != '\0' ? std::filesystem::path(state)
-        : home != nullptr                  ? std::filesystem::path(home) / ".local" / "state"
-                                           : std::filesystem::temp_directory_path();
-    return base / "artel" / name;
+    if (state != nullptr && *state != '\0') return std::filesystem::path(state) / "artel" / name;
+    const passwd* const user = home == nullptr ? ::getpwuid(::getuid()) : nullptr;
+    const char* const found = user != nullptr ? user->pw_dir : home;
+    if (found == nullptr || *found != '/') return "";
+    return std::filesystem::path(found) / ".local" / "state" / "artel" / name;
+}
+
+Error check_state_dir(const std::filesystem::path& directory) {
+    if (!directory.empty()) return ok();
+    return failed_precondition(
+        "this user has no home directory to keep the cluster's keys in; give --state-dir");
 }
 
 std::string program_path() {

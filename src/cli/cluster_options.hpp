@@ -33,8 +33,10 @@ runtime::ClusterServiceOptions service_options(const ModelOptions& model,
                                                const ClusterOptions& cluster);
 
 /// Where a node keeps what must outlive it: XDG_STATE_HOME/artel/NAME, else
-/// ~/.local/state/artel/NAME.
+/// ~/.local/state/artel/NAME; empty for a user without a home.
 std::string default_state_dir(const std::string& name);
+/// Errors: FailedPrecondition (empty).
+Error check_state_dir(const std::filesystem::path& directory);
 /// This very program, to be started again as a worker.
 std::string program_path();
 

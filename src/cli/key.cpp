@@ -19,6 +19,7 @@ struct KeyCommand {
 };
 
 Error print_key(const KeyCommand& options) {
+    ARTEL_TRY(check_state_dir(options.state_dir));
     ARTEL_ASSIGN(
         const std::string key,
         runtime::ask_control_socket(options.state_dir, fmt::format("key {}", options.uses)));

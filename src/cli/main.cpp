@@ -3,9 +3,28 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <filesystem>
+#include <string>
 
 #include "base/log.hpp"
 #include "cli/commands.hpp"
+
+namespace {
+
+/// Opening a pipe that nobody writes to would wait for ever.
+std::string refuse_unless_regular_file(const std::string& path) {
+    std::error_code failure;
+    return std::filesystem::is_regular_file(path, failure) ? "" : path + ": not a regular file";
+}
+
+/// The parser only says that a command is needed, which is not news to who misspelled one.
+bool names_unknown_command(const CLI::App& app, int argc, char** argv) {
+    if (argc < 2 || argv[1][0] == '-') return false;
+    const auto is_it = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+    return app.get_subcommands(is_it).empty();
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     using namespace artel;
@@ -15,7 +34,8 @@ int main(int argc, char** argv) {
     app.add_option("--log-level", log_level, "trace, debug, info, warning, error or off")
         ->capture_default_str();
     app.set_config("--config", "",
-                   "TOML file of options by their long names: a table a command, e.g. [serve]");
+                   "TOML file of options by their long names: a table a command, e.g. [serve]")
+        ->check(CLI::Validator(refuse_unless_regular_file, "FILE"));
     app.allow_config_extras(CLI::config_extras_mode::error);
     app.require_subcommand(1);
     app.fallthrough();
@@ -34,6 +54,11 @@ int main(int argc, char** argv) {
     cli::add_status_command(app, run);
     cli::add_key_command(app, run);
 
+    if (names_unknown_command(app, argc, argv)) {
+        std::fprintf(stderr, "artel: there is no command '%s'; `artel --help` lists them\n",
+                     argv[1]);
+        return 2;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

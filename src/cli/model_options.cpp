@@ -13,7 +13,7 @@ namespace artel::cli {
 
 namespace {
 constexpr std::uint32_t kWorkersMax = 256;
-constexpr std::uint32_t kThreadsMax = 1024;
+constexpr std::uint32_t kContextMax = 1U << 30U;
 }  // namespace
 
 std::uint32_t ModelOptions::worker_count() const {
@@ -40,7 +40,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                     "Layers of each worker in order, e.g. 12,10,8 (default: planned)")
         ->delimiter(',');
     command.add_option("--context", options.context, "Tokens that one sequence may hold")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1U, kContextMax));
     command.add_option("--state-type", options.state_type, "Type of keys and values in the state")
         ->check(CLI::IsMember({"f16", "f32"}))
         ->capture_default_str();

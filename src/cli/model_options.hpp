@@ -13,6 +13,8 @@
 
 namespace artel::cli {
 
+inline constexpr std::uint32_t kThreadsMax = 1024;
+
 struct ModelOptions {
     std::string model;                 // -m: path of the GGUF file, or of the first of its parts
     std::uint32_t local_workers = 0;   // 0: not given

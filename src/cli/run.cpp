@@ -178,13 +178,15 @@ void add_run_command(CLI::App& app, Command& run) {
     const auto options = std::make_shared<RunCommand>();
     add_model_options(*command, options->model);
     command->add_option("-n,--tokens", options->tokens_max, "Tokens to generate at most")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1U, 1U << 30U));
     command
         ->add_option("--temperature", options->temperature,
                      "0 takes the most likely token, 1 draws as the model says")
         ->check(CLI::Range(0.0F, 100.0F))
         ->capture_default_str();
-    command->add_option("--seed", options->seed, "Of the random numbers")->capture_default_str();
+    command->add_option("--seed", options->seed, "Of the random numbers")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     command->add_flag("--ignore-eos", options->ignores_eos,
                       "Go on past tokens that end a generation");
     auto* raw =

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "cli/cluster_options.hpp"
 #include "cli/plan_table.hpp"
 
 namespace artel::cli {
@@ -32,6 +33,7 @@ Result<std::string> new_key(std::string_view uses_text, runtime::ClusterService&
 }  // namespace
 
 Result<std::unique_ptr<ServeControl>> ServeControl::open(const std::filesystem::path& state_dir) {
+    ARTEL_TRY(check_state_dir(state_dir));
     ARTEL_TRY(make_private_directory(state_dir));
     std::unique_ptr<ServeControl> control(new ServeControl);
     ARTEL_ASSIGN(control->socket_, runtime::ControlSocket::open(

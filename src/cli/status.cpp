@@ -14,6 +14,7 @@ namespace artel::cli {
 namespace {
 
 Error print_status(const std::string& state_dir) {
+    ARTEL_TRY(check_state_dir(state_dir));
     ARTEL_ASSIGN(const std::string text, runtime::ask_control_socket(state_dir, "status"));
     std::fputs(text.c_str(), stdout);
     return ok();

@@ -35,7 +35,9 @@ Result<std::string> join_key_text(const std::string& option) {
         return std::string(key != nullptr ? key : "");
     }
     if (option.front() != '@') return option;
-    return read_file(option.substr(1), kKeyBytesMax);
+    ARTEL_ASSIGN(std::string key, read_file(option.substr(1), kKeyBytesMax));
+    if (!key.empty()) return key;
+    return invalid_argument("--join {}: the file is empty; expected a join key", option);
 }
 
 std::string host_name() {
@@ -51,11 +53,14 @@ Error work(WorkerCommand command) {
     ARTEL_ASSIGN(node.join_key, join_key_text(command.join));
     if (!command.memory.empty()) {
         ARTEL_ASSIGN(node.memory_bytes, parse_byte_count(command.memory));
+        if (node.memory_bytes == 0)
+            return invalid_argument("--memory {}: a worker needs some", command.memory);
     }
     if (node.name.empty()) node.name = host_name();
     set_log_name(node.name);  // several workers often share one terminal or journal
     if (node.threads == 0) node.threads = std::max(1U, std::thread::hardware_concurrency());
     if (node.state_dir.empty()) node.state_dir = default_state_dir("worker-" + node.name);
+    ARTEL_TRY(check_state_dir(node.state_dir));
     if (node.cache_dir.empty()) node.cache_dir = node.state_dir / "cache";
     for (const std::string& directory : command.model_dirs) node.model_dirs.emplace_back(directory);
 
@@ -89,8 +94,9 @@ void add_worker_command(CLI::App& app, Command& run) {
     command->add_option("--memory", options->memory,
                         "Memory that it may use, e.g. 14GiB; default: what is available");
     options->node.threads = 0;
-    command->add_option("--threads", options->node.threads,
-                        "Threads that compute; default: all cores");
+    command
+        ->add_option("--threads", options->node.threads, "Threads that compute; default: all cores")
+        ->check(CLI::Range(1U, kThreadsMax));
     command->add_option("--device", options->node.device, "Backend to compute with")
         ->capture_default_str();
     command->add_option("--model-dir", options->model_dirs,

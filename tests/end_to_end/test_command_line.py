@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every command keeps: exit 2 for wrong usage, 1 for a refused input, errors on stderr."""
 import json
+import os
+import subprocess
 
 import pytest
 
@@ -41,6 +43,35 @@ def test_a_missing_model_file_is_named(run_artel, commands, command, tmp_path):
 @pytest.fixture(scope="module")
 def small_model(models):
     return next(models.glob("SmolLM2*.gguf"))
+
+
+@pytest.mark.parametrize("arguments, code, named", [
+    (["no-such-command"], 2, "no-such-command"),
+    (["worker", "--threads", "0"], 2, "--threads"),
+    (["worker", "--memory", "0", "--join", "key"], 1, "--memory 0"),
+    (["worker", "--join", "@/dev/null"], 1, "reading /dev/null"),
+    (["run", "-m", "x.gguf", "-n", "0", "hi"], 2, "1 to 1073741824"),
+    (["run", "-m", "x.gguf", "--seed", "-1", "hi"], 2, "--seed")], ids=lambda a: str(a)[:30])
+def test_an_impossible_value_is_named(run_artel, arguments, code, named):
+    done = run_artel(*arguments)
+    assert done.returncode == code, done.stderr
+    assert named in done.stderr
+
+
+def test_a_pipe_as_configuration_is_refused(run_artel, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    done = run_artel("plan", "--config", tmp_path / "pipe", timeout=20)
+    assert done.returncode == 2
+    assert "not a regular file" in done.stderr
+
+
+def test_a_user_without_a_home_must_say_where_keys_go(artel):
+    # A user id that no passwd entry names.
+    done = subprocess.run([str(artel), "status"], capture_output=True, text=True, timeout=20,
+                          env={"PATH": os.environ["PATH"]},
+                          user=54321 if os.geteuid() == 0 else None)
+    assert done.returncode == 1
+    assert ("--state-dir" if os.geteuid() == 0 else "no artel serve runs") in done.stderr
 
 
 def test_plan_places_every_layer_once(run_artel, small_model):

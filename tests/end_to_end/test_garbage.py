@@ -15,10 +15,13 @@ PIECES = [b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n",
 
 
 def storm(port, count):
+    """Returns how many connections were taken, and those left open."""
     open_sockets = []
+    taken = 0
     for i in range(count):
         try:
             connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+            taken += 1
             connection.sendall(PIECES[i % len(PIECES)])
         except OSError:
             continue
@@ -30,7 +33,7 @@ def storm(port, count):
             for left in open_sockets[:200]:
                 left.close()
             del open_sockets[:200]
-    return open_sockets
+    return taken, open_sockets
 
 
 @pytest.mark.parametrize("target", ["api", "worker"])
@@ -38,7 +41,8 @@ def test_a_storm_of_bad_connections_changes_nothing(artel, models, target):
     with Server(artel, models / SMOLLM2, "--local-workers", 2, "--context", 512) as server:
         server.wait_until_serving()
         ports = {"api": server.port, "worker": worker_port(server)}
-        left = storm(ports[target], COUNT)
+        taken, left = storm(ports[target], COUNT)
+        assert taken == COUNT
         status, _, answer = server.post({"model": "test", "temperature": 0, "max_tokens": 16,
                                          "messages": FRANCE}, timeout=60)
         assert status == 200 and "Paris" in answer["choices"][0]["message"]["content"]
