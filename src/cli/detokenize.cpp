@@ -14,7 +14,7 @@
 namespace artel::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 struct DetokenizeCommand {
     std::string model;

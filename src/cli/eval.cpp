@@ -25,7 +25,7 @@ namespace artel::cli {
 namespace {
 
 using engine::TokenId;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::uint32_t kChunkDefault = 64;
 constexpr std::uint32_t kChunkMax = 4096;

@@ -12,7 +12,7 @@
 namespace artel::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 struct TokenizeCommand {
     std::string model;

@@ -328,7 +328,8 @@ TEST(Cluster, AWorkerStartedAgainWhileLoadingIsOfTheNextEpoch) {
     cluster->crash("b", 50ms);  // back before its link counts as lost
     ASSERT_TRUE(cluster->run_until_serving());
     EXPECT_GT(cluster->coordinator().epoch().number, first.number);
-    EXPECT_TRUE(cluster->node("coordinator").marks.contains("another process of a worker's name"));
+    EXPECT_TRUE(
+        cluster->node("coordinator").marks.contains("a worker comes back without its state"));
     EXPECT_TRUE(cluster->node("coordinator").lost.empty());
 }
 

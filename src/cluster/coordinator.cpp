@@ -161,23 +161,19 @@ void Coordinator::rejoin(NodeId node, bool is_same_process) {
     Member& member = *membership_.find(node);
     const protocol::HeldStage& held = member.report.held;
     const bool is_same = held.epoch == epoch_;
-    // Its neighbours may still be linked to the earlier process of its name, at another address.
-    if (!is_same_process) {
-        ARTEL_COVERED(environment_, "another process of a worker's name");
+    const bool is_loading = state_ == ServiceState::Loading;
+    // Neighbours may still be linked to an earlier process of its name, at another address.
+    if (!is_same_process || (!is_loading && !(is_same && held.is_ready))) {
+        ARTEL_COVERED(environment_, "a worker comes back without its state");
         end_epoch(fmt::format("worker {} was started again", member.report.name));
         return try_plan();
     }
-    if (state_ == ServiceState::Loading) {
+    if (is_loading) {
         ARTEL_COVERED(environment_, "a worker reconnects while loading");
         member.last_load_progress = environment_.clock.now();
         member.is_ready = is_same && held.is_ready;
         if (!is_same) environment_.transport.send(node, assignment(*stage_of(node)));
         return check_ready();
-    }
-    if (!is_same || !held.is_ready) {
-        ARTEL_COVERED(environment_, "a worker comes back without its state");
-        end_epoch(fmt::format("worker {} was started again", member.report.name));
-        return try_plan();
     }
     ARTEL_COVERED(environment_, "a worker reconnects with its state");
     if (node == first_stage()) resend_steps();
