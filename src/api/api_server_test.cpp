@@ -675,6 +675,10 @@ TEST_F(ApiServerTest, PromptsLongerThanTheContextAreRefusedWithBothNumbers) {
     EXPECT_THAT(message, testing::HasSubstr(fmt::format("in {} tokens", kContext)));
     EXPECT_EQ(cluster.submitted, 0U);
 
+    const auto huge = connect().exchange(chat("", std::string(1'000'000, 'x')));
+    EXPECT_EQ(error_of(huge)["code"], "context_length_exceeded");
+    EXPECT_THAT(error_of(huge)["message"].get<std::string>(), testing::HasSubstr("in at least "));
+
     TestClient longest = connect();
     longest.send(chat(R"("max_tokens":4000)", std::string(kContext - 2, 'x')));
     const auto taken = cluster.next();

@@ -45,7 +45,16 @@ ApiError render_error(const Error& error) {
 
 using Tokens = std::vector<text::TokenId>;
 
-std::variant<Tokens, ApiError> chat_tokens(const ChatRequest& chat, const ChatModel& model) {
+/// The refusal of a text that is too long whatever its tokens are, before they are made.
+std::optional<ApiError> check_bytes(std::uint64_t bytes, const ChatModel& model,
+                                    std::uint32_t context) {
+    const std::uint64_t fewest = model.tokenizer->fewest_tokens(bytes);
+    if (context == 0 || fewest < context) return std::nullopt;
+    return prompt_too_long(fewest, context, "at least ");
+}
+
+std::variant<Tokens, ApiError> chat_tokens(const ChatRequest& chat, const ChatModel& model,
+                                           std::uint32_t context) {
     if (!model.render)
         return ApiError::unsupported("messages",
                                      "no chat with this model: " + model.no_chat_reason +
@@ -55,6 +64,9 @@ std::variant<Tokens, ApiError> chat_tokens(const ChatRequest& chat, const ChatMo
                                       .adds_generation_prompt = true,
                                       .now = {}});
     if (!prompt.ok()) return render_error(prompt.status());
+    std::uint64_t bytes = 0;
+    for (const text::PromptSegment& segment : prompt->segments) bytes += segment.text.size();
+    if (auto error = check_bytes(bytes, model, context)) return *std::move(error);
     return model.tokenizer->tokenize(prompt->segments, text::AddBos::IfModelSays);
 }
 
@@ -126,8 +138,10 @@ std::optional<ApiError> check_tools(const ChatRequest& chat, const ChatModel& mo
     return std::nullopt;
 }
 
-std::variant<Tokens, ApiError> text_tokens(const TextPrompt& prompt, const ChatModel& model) {
+std::variant<Tokens, ApiError> text_tokens(const TextPrompt& prompt, const ChatModel& model,
+                                           std::uint32_t context) {
     if (const auto* text = std::get_if<std::string>(&prompt)) {
+        if (auto error = check_bytes(text->size(), model, context)) return *std::move(error);
         Tokens tokens = model.tokenizer->tokenize(
             *text, {.special = text::ParseSpecial::Yes, .bos = text::AddBos::IfModelSays});
         if (tokens.empty()) return ApiError::invalid("prompt", "prompt: holds no token");
@@ -168,7 +182,7 @@ std::variant<PreparedCompletion, ApiError> prepare_chat(std::string_view body,
     auto& chat = std::get<ChatRequest>(parsed);
     if (auto error = check_options(chat, model)) return *std::move(error);
     if (auto error = check_tools(chat, model)) return *std::move(error);
-    const auto tokens = chat_tokens(chat, model);
+    const auto tokens = chat_tokens(chat, model, context);
     if (const auto* error = std::get_if<ApiError>(&tokens)) return *error;
     const auto& prompt = std::get<Tokens>(tokens);
     if (prompt.empty()) return ApiError::invalid("messages", "messages: the prompt is empty");
@@ -192,7 +206,7 @@ std::variant<PreparedCompletion, ApiError> prepare_text(std::string_view body,
     PreparedCompletion prepared;
     prepared.options = request;
     for (const TextPrompt& prompt : request.prompts) {
-        const auto tokens = text_tokens(prompt, model);
+        const auto tokens = text_tokens(prompt, model, context);
         if (const auto* error = std::get_if<ApiError>(&tokens)) return *error;
         const std::string echo = request.echoes ? echo_of(prompt, *model.tokenizer) : "";
         if (auto error =
@@ -202,12 +216,13 @@ std::variant<PreparedCompletion, ApiError> prepare_text(std::string_view body,
     return prepared;
 }
 
-ApiError prompt_too_long(std::uint64_t prompt_tokens, std::uint32_t context) {
+ApiError prompt_too_long(std::uint64_t prompt_tokens, std::uint32_t context,
+                         std::string_view bound) {
     ApiError error = ApiError::invalid(
         "messages",
         fmt::format("This model's maximum context length is {} tokens. However, your messages "
-                    "resulted in {} tokens. Please reduce the length of the messages.",
-                    context, prompt_tokens));
+                    "resulted in {}{} tokens. Please reduce the length of the messages.",
+                    context, bound, prompt_tokens));
     error.code = "context_length_exceeded";
     return error;
 }

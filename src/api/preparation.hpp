@@ -50,7 +50,9 @@ std::variant<PreparedCompletion, ApiError> prepare_text(std::string_view body,
 
 /// A `model` that is not the served one: 404. Nothing if it is.
 std::optional<ApiError> check_model(const std::string& name, const ChatModel& model);
-ApiError prompt_too_long(std::uint64_t prompt_tokens, std::uint32_t context);
+/// `bound`: "at least " before a number that is only a bound.
+ApiError prompt_too_long(std::uint64_t prompt_tokens, std::uint32_t context,
+                         std::string_view bound = "");
 /// What the cluster did not take, as the client is told.
 ApiError to_api_error(const cluster::Refusal& refusal);
 /// Why an answer ended before its time.

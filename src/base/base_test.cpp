@@ -79,6 +79,30 @@ TEST_F(FileTest, APipeIsReadToItsEndHoweverLateItsWriter) {
     EXPECT_EQ(*text, "late but whole");
 }
 
+TEST_F(FileTest, WhatIsNoRegularFileIsNeverReplaced) {
+    const auto pipe = directory_ / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const auto hanging = directory_ / "hanging";
+    std::filesystem::create_symlink(directory_ / "nothing", hanging);
+    const auto loop = directory_ / "loop";
+    std::filesystem::create_symlink(loop, loop);
+    for (const auto& path : {std::filesystem::path("/dev/null"), pipe, hanging, loop, directory_}) {
+        const auto before = std::filesystem::symlink_status(path).type();
+        EXPECT_FALSE(write_file_atomically(path, {}).ok()) << path;
+        EXPECT_EQ(std::filesystem::symlink_status(path).type(), before) << path;
+    }
+}
+
+TEST_F(FileTest, ALinkStaysAndItsFileIsWritten) {
+    const auto file = directory_ / "file";
+    const auto link = directory_ / "link";
+    ASSERT_TRUE(write_file_atomically(file, std::as_bytes(std::span("old", 3))).ok());
+    std::filesystem::create_symlink("file", link);
+    ASSERT_TRUE(write_file_atomically(link, std::as_bytes(std::span("new", 3))).ok());
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(*read_file(file, 100), "new");
+}
+
 TEST_F(FileTest, ADirectoryHasOneOwnerAtATime) {
     {
         const auto owner = lock_directory(directory_);

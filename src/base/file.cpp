@@ -79,8 +79,26 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t b
     }
 }
 
-Error write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+Result<std::filesystem::path> path_for_output(const std::filesystem::path& path) {
+    std::error_code failure;
+    const auto link = std::filesystem::symlink_status(path, failure);
+    // What keeps this from being known, opening it will say.
+    if (failure || !std::filesystem::exists(link)) return path;
+    const auto target = std::filesystem::status(path, failure);
+    if (target.type() == std::filesystem::file_type::not_found)
+        return invalid_argument("writing {}: a link to a file that does not exist", path.string());
+    if (failure) return unavailable("writing {}: {}", path.string(), failure.message());
+    if (!std::filesystem::is_regular_file(target))
+        return invalid_argument("writing {}: this is not a regular file", path.string());
+    if (!std::filesystem::is_symlink(link)) return path;
+    auto resolved = std::filesystem::canonical(path, failure);
+    if (failure) return unavailable("writing {}: {}", path.string(), failure.message());
+    return resolved;
+}
+
+Error write_file_atomically(const std::filesystem::path& wanted, std::span<const std::byte> bytes,
                             unsigned mode) {
+    ARTEL_ASSIGN(const std::filesystem::path path, path_for_output(wanted));
     const std::string what = fmt::format("writing {}", path.string());
     std::string temporary = path.string() + ".XXXXXX";
     const Descriptor fd(::mkostemp(temporary.data(), O_CLOEXEC));

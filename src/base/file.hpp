@@ -20,8 +20,14 @@ namespace artel {
 /// came through the pipe for 10 s).
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
 
+/// Where a file that a user names for output goes: `path`, or the file that a link there leads to.
+/// Errors: InvalidArgument (there is something else, which must neither be waited for nor replaced:
+/// a device, a pipe, a directory, a link to nothing), Unavailable.
+Result<std::filesystem::path> path_for_output(const std::filesystem::path& path);
+
 /// Writes a temporary file beside `path`, syncs it and renames it over `path`. `mode` as for
-/// open(2). Errors: PermissionDenied, ResourceExhausted (disk full), Unavailable.
+/// open(2). Errors: those of path_for_output, PermissionDenied, ResourceExhausted (disk full),
+/// Unavailable.
 Error write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                             unsigned mode = 0644);
 

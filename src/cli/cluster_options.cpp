@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/commands.hpp"
 #include "models/architecture.hpp"
 
 namespace artel::cli {
@@ -21,9 +22,12 @@ void add_cluster_options(CLI::App& command, ClusterOptions& options) {
         ->check(CLI::Range(1U, 64U));
     command.add_option("--worker-listen", options.worker_listen, "Address where workers join")
         ->capture_default_str();
-    command.add_option("--join-key-file", options.join_key_file, "File to write the join key to");
-    command.add_option("--state-dir", options.state_dir,
-                       "Where the cluster's identity and term are kept");
+    command.add_option("--join-key-file", options.join_key_file, "File to write the join key to")
+        ->check(not_empty);
+    command
+        .add_option("--state-dir", options.state_dir,
+                    "Where the cluster's identity and term are kept")
+        ->check(not_empty);
 }
 
 Error check_cluster_options(const ModelOptions& model, const ClusterOptions& cluster) {

@@ -6,6 +6,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <string>
 
 #include "base/result.hpp"
 
@@ -14,6 +15,12 @@ namespace artel::cli {
 /// What the chosen command does; an Error is printed to stderr and ends the process with exit
 /// code 1.
 using Command = std::function<Error()>;
+
+/// Check of options whose empty value, often an unset variable of a shell, would silently mean the
+/// default: what is wrong with `value`, or nothing.
+inline std::string not_empty(const std::string& value) {
+    return value.empty() ? "empty; leave the option out for its default" : "";
+}
 
 void add_inspect_command(CLI::App& app, Command& run);
 void add_tokenize_command(CLI::App& app, Command& run);

@@ -5,7 +5,8 @@
 
 namespace artel::cli {
 
-Result<FloatFile> FloatFile::create(const std::string& path) {
+Result<FloatFile> FloatFile::create(const std::string& wanted) {
+    ARTEL_ASSIGN(const std::string path, path_for_output(wanted));
     std::FILE* file = std::fopen(path.c_str(), "wbe");
     if (file == nullptr) return errno_error("creating " + path);
     return FloatFile(path, file);

@@ -14,6 +14,7 @@ namespace artel::cli {
 
 class FloatFile {
   public:
+    /// `path` must be free or a regular file, or a link to one; see path_for_output().
     static Result<FloatFile> create(const std::string& path);
     FloatFile(FloatFile&&) = default;
     FloatFile& operator=(FloatFile&&) = delete;

@@ -33,7 +33,8 @@ void add_key_command(CLI::App& app, Command& run) {
     auto* command = app.add_subcommand(
         "key", "Print a key that lets workers join a running server for an hour");
     const auto options = std::make_shared<KeyCommand>();
-    command->add_option("--state-dir", options->state_dir, "State directory of the server");
+    command->add_option("--state-dir", options->state_dir, "State directory of the server")
+        ->check(not_empty);
     command->add_option("--uses", options->uses, "Workers that may join with it")
         ->check(CLI::Range(1U, 64U))
         ->capture_default_str();

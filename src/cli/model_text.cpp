@@ -29,6 +29,7 @@ Result<std::unique_ptr<text::ChatTemplate>> open_chat_template(const ModelText& 
                                                                const std::string& file) {
     if (file.empty()) return load_chat_template(model);
     ARTEL_ASSIGN(std::string source, read_file(file, text::ChatTemplate::kTemplateBytesMax));
+    if (source.empty()) return invalid_argument("the chat template {} is empty", file);
     return text::ChatTemplate::create(std::move(source),
                                       text::chat_template_options(*model.tokenizer));
 }

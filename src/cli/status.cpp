@@ -25,7 +25,8 @@ Error print_status(const std::string& state_dir) {
 void add_status_command(CLI::App& app, Command& run) {
     auto* command = app.add_subcommand("status", "Show what a running server and its workers do");
     const auto state_dir = std::make_shared<std::string>(default_state_dir("coordinator"));
-    command->add_option("--state-dir", *state_dir, "State directory of the server");
+    command->add_option("--state-dir", *state_dir, "State directory of the server")
+        ->check(not_empty);
     command->callback(
         [&run, state_dir] { run = [state_dir] { return print_status(*state_dir); }; });
 }

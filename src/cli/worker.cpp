@@ -87,10 +87,13 @@ void add_worker_command(CLI::App& app, Command& run) {
         ->capture_default_str();
     command->add_option("--advertise", options->node.advertise,
                         "The address given to neighbours, if not that of --listen");
-    command->add_option("--state-dir", options->node.state_dir,
-                        "Where certificate and epoch are kept");
-    command->add_option("--name", options->node.name,
-                        "This worker's name in the cluster; default: the host's");
+    command
+        ->add_option("--state-dir", options->node.state_dir, "Where certificate and epoch are kept")
+        ->check(not_empty);
+    command
+        ->add_option("--name", options->node.name,
+                     "This worker's name in the cluster; default: the host's")
+        ->check(not_empty);
     command->add_option("--memory", options->memory,
                         "Memory that it may use, e.g. 14GiB; default: what is available");
     options->node.threads = 0;

@@ -141,6 +141,32 @@ TEST(ChatTemplate, LimitsHaveTheirOwnCodes) {
     EXPECT_EQ(render_error(kEndless, "[]", kHurry).code(), ErrorCode::kDeadlineExceeded);
 }
 
+TEST(ChatTemplate, MoreTextThanMemoryIsALimitAndTheChildLivesOn) {
+    const auto chat = *ChatTemplate::create(
+        "{% for i in range(messages[0].n) %}{{ 'abcdefghij' * 1000 }}{% endfor %}", options());
+    EXPECT_EQ(chat->render({.messages_json = R"([{"n": 4000}])"}).status().code(),
+              ErrorCode::kResourceExhausted);
+    const auto next = chat->render({.messages_json = R"([{"n": 1}])"});
+    ASSERT_TRUE(next.ok()) << next.status().message();
+    EXPECT_EQ(next->text().size(), 10'000U);
+}
+
+TEST(ChatTemplate, ALongRefusalIsCut) {
+    const Error error = render_error("{{ raise_exception('no' * 1000000) }}");
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_LT(error.message().size(), 2100U);
+}
+
+TEST(ChatTemplate, ARunOfEdgeCharactersIsOneSegment) {
+    const auto chat = *ChatTemplate::create("<s>{{ messages[0].content }}</s>", options());
+    const std::string run(100'000, '<');
+    const auto prompt = chat->render({.messages_json = R"([{"content": ")" + run + R"("}])"});
+    ASSERT_TRUE(prompt.ok()) << prompt.status().message();
+    ASSERT_EQ(prompt->segments.size(), 3U);
+    EXPECT_EQ(prompt->segments[1].text, run);
+    EXPECT_EQ(prompt->segments[1].special, ParseSpecial::No);
+}
+
 TEST(ChatTemplate, WorksAgainAfterATimeout) {
     ChatTemplateOptions limited = options();
     limited.answer_limit = std::chrono::seconds(1);

@@ -27,6 +27,7 @@ import jinja2.sandbox
 MEMORY_BYTES = 100 << 20
 CPU_SECONDS = 3
 FRAME_BYTES_MAX = 32 << 20
+ERROR_CHARACTERS_MAX = 2000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 
@@ -168,7 +169,7 @@ class Template:
 
     def edge_marker(self, mark):
         """Marks each character that could begin or end a control token."""
-        return lambda string: self.edge.sub(lambda found: mark + found.group(), string)
+        return lambda string: self.edge.sub(mark + r"\g<0>", string)
 
     def spelling_marker(self, mark, strings):
         """Marks where a control token that `strings` hold is spelled; None without any."""
@@ -199,10 +200,14 @@ class Template:
 def cut(marked, mark):
     """The character behind each mark is from a message, the rest from the template."""
     first, *others = marked.split(mark)
-    segments = [[first, True]]
+    segments = [[first, True]] if first else []
+    run = []  # characters that follow one another
     for part in others:
-        segments += [[part[:1], False], [part[1:], True]]
-    return [segment for segment in segments if segment[0]]
+        run.append(part[:1])
+        if len(part) > 1:
+            segments += [["".join(run), False], [part[1:], True]]
+            run = []
+    return segments + [["".join(run), False]] if run else segments
 
 
 def read_frame():
@@ -210,15 +215,24 @@ def read_frame():
     if len(head) < 4:
         sys.exit(0)
     (count,) = struct.unpack("<I", head)
-    return json.loads(sys.stdin.buffer.read(count))
+    return sys.stdin.buffer.read(count)
 
 
-def write_frame(answer):
+def write_frame(body):
+    sys.stdout.buffer.write(struct.pack("<I", len(body)))
+    sys.stdout.buffer.write(body)
+    sys.stdout.buffer.flush()
+
+
+def to_frame(answer):
     body = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
     if len(body) > FRAME_BYTES_MAX:
-        body = b'{"error": "the prompt is too long", "kind": "limit"}'
-    sys.stdout.buffer.write(struct.pack("<I", len(body)) + body)
-    sys.stdout.buffer.flush()
+        raise OverflowError("the prompt is too long")
+    return body
+
+
+def failure(kind, text):
+    return to_frame({"error": text[:ERROR_CHARACTERS_MAX], "kind": kind})
 
 
 def warm_up():
@@ -254,29 +268,32 @@ def allow_cpu_time():
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
 
 
-def answer(template, request):
-    """Returns the template to use from now on and the answer."""
+def answer(template, frame):
+    """Returns the template to use from now on and the answer as a frame's body."""
     try:
+        request = json.loads(frame)
         if not request:
-            return template, {}
+            return template, to_frame({})
         if template is None:
-            return Template(request), {}
-        return template, {"segments": template.render(request)}
+            return Template(request), to_frame({})
+        return template, to_frame({"segments": template.render(request)})
     except Refusal as error:
-        return template, {"error": str(error), "kind": "refused"}
-    except (MemoryError, OverflowError, RecursionError) as error:
-        return template, {"error": f"{type(error).__name__}: {error}", "kind": "limit"}
+        return template, failure("refused", str(error))
+    except MemoryError:
+        return template, failure("limit", "more memory than a template may use")
+    except (OverflowError, RecursionError) as error:
+        return template, failure("limit", f"{type(error).__name__}: {error}")
     except Exception as error:
-        return template, {"error": f"{type(error).__name__}: {error}", "kind": "failed"}
+        return template, failure("failed", f"{type(error).__name__}: {error}")
 
 
 def main():
     drop_rights()
     template = None
     while True:
-        request = read_frame()
+        frame = read_frame()
         allow_cpu_time()
-        template, response = answer(template, request)
+        template, response = answer(template, frame)
         write_frame(response)
 
 

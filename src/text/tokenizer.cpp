@@ -141,6 +141,14 @@ std::vector<TokenId> Tokenizer::tokenize(std::span<const PromptSegment> segments
     return ids;
 }
 
+void Tokenizer::set_token_bytes(std::vector<std::string> bytes) {
+    token_bytes_ = std::move(bytes);
+    longest_token_ = 4;  // the unknown token stands for one character
+    for (const auto* texts : {&vocabulary_.texts, &token_bytes_})
+        for (const std::string& text : *texts)
+            longest_token_ = std::max<std::uint64_t>(longest_token_, text.size());
+}
+
 std::string_view Tokenizer::token_bytes(TokenId id) const {
     if (id >= token_bytes_.size() || is_control(id)) return {};
     return token_bytes_[id];

@@ -48,6 +48,10 @@ class Tokenizer {
     /// BOS, so with AddBos::IfModelSays it is added only if the tokens do not start with it.
     std::vector<TokenId> tokenize(std::span<const PromptSegment> segments, AddBos bos) const;
 
+    /// No text of so many bytes has fewer tokens: what can never fit is known without the seconds
+    /// that tokenizing megabytes takes.
+    std::uint64_t fewest_tokens(std::uint64_t bytes) const { return bytes / longest_token_; }
+
     /// The bytes that the token adds to a text (may be part of a character); empty for control
     /// tokens and for ids outside the vocabulary.
     std::string_view token_bytes(TokenId id) const;
@@ -77,13 +81,14 @@ class Tokenizer {
     /// Appends the tokens of text without special tokens.
     virtual void append_plain(std::string_view bytes, std::vector<TokenId>& ids) const = 0;
     const Vocabulary& vocabulary() const { return vocabulary_; }
-    void set_token_bytes(std::vector<std::string> bytes) { token_bytes_ = std::move(bytes); }
+    void set_token_bytes(std::vector<std::string> bytes);
 
   private:
     Vocabulary vocabulary_;
     bool adds_bos_;
     bool adds_space_prefix_;
     std::vector<std::string> token_bytes_;  // (tokens)
+    std::uint64_t longest_token_ = 1;       // bytes of text that one token can stand for
     std::set<TokenId> end_of_generation_;
     std::unique_ptr<const SpecialMatcher> special_matcher_;
 };

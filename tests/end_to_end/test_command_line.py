@@ -2,7 +2,9 @@
 """What every command keeps: exit 2 for wrong usage, 1 for a refused input, errors on stderr."""
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -17,7 +19,8 @@ def test_version(run_artel):
 
 @pytest.mark.parametrize("arguments", [
     [], ["no-such-command"], ["inspect"], ["inspect", "--no-such-flag"],
-    ["--log-level", "loud", "inspect", "x.gguf"]], ids=lambda a: " ".join(a) or "nothing")
+    ["--log-level", "loud", "inspect", "x.gguf"], ["status", "--state-dir", ""],
+    ["worker", "--name", ""]], ids=lambda a: " ".join(a) or "nothing")
 def test_wrong_usage_ends_with_2_and_says_why(run_artel, arguments):
     done = run_artel(*arguments)
     assert done.returncode == 2
@@ -66,10 +69,13 @@ def test_a_pipe_as_configuration_is_refused(run_artel, tmp_path):
 
 
 def test_a_user_without_a_home_must_say_where_keys_go(artel):
-    # A user id that no passwd entry names.
-    done = subprocess.run([str(artel), "status"], capture_output=True, text=True, timeout=20,
-                          env={"PATH": os.environ["PATH"]},
-                          user=54321 if os.geteuid() == 0 else None)
+    # A user id that no passwd entry names; it may not read what lies in root's home.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        program = shutil.copy(artel, folder)
+        done = subprocess.run([program, "status"], capture_output=True, text=True, timeout=20,
+                              env={"PATH": os.environ["PATH"]}, cwd=folder,
+                              user=54321 if os.geteuid() == 0 else None)
     assert done.returncode == 1
     assert ("--state-dir" if os.geteuid() == 0 else "no artel serve runs") in done.stderr
 
@@ -123,6 +129,19 @@ def test_eval_over_worker_processes_gives_the_same_bytes(run_artel, small_model,
     assert len(expected) == 100 * 49152 * 4
     for workers, chunk in ((1, 64), (2, 7), (3, 64)):
         assert logits("--local-workers", workers, "--chunk", chunk) == expected
+
+
+def test_output_never_replaces_what_is_no_file(run_artel, small_model, tmp_path):
+    ids = tmp_path / "ids.json"
+    ids.write_text("[1]")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = run_artel("eval", "-m", small_model, "--tokens", ids, "--logits", pipe)
+    assert done.returncode == 1 and "not a regular file" in done.stderr
+    done = run_artel("serve", "-m", small_model, "--expect-workers", "1", "--listen",
+                     "127.0.0.1:0", "--state-dir", tmp_path / "state", "--join-key-file", pipe)
+    assert done.returncode == 1 and "not a regular file" in done.stderr
+    assert pipe.is_fifo()
 
 
 def test_a_split_that_is_not_the_models_is_refused_at_once(run_artel, small_model, tmp_path):
