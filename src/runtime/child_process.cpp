@@ -2,6 +2,7 @@
 #include "runtime/child_process.hpp"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -39,6 +40,8 @@ Result<int> descriptor_with(const std::string& text) {
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) ::signal(number, SIG_DFL);
+    // Asio's sockets are not close-on-exec; a child that holds them keeps connections open.
+    ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     if (inherited == ChildProcess::kInheritedDescriptor)
         ::fcntl(inherited, F_SETFD, 0);
     else if (inherited >= 0)
