@@ -38,6 +38,8 @@ Result<pid_t> spawn_python(int socket) {
     posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    // Asio's sockets are not close-on-exec; a child that holds them keeps connections open.
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
     // The program may have blocked or ignored signals; the child must not inherit that.
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
